@@ -71,7 +71,7 @@ const secrets = "secrets"
 func (c *clientSource[T]) listWatch() *ListWatch[T] {
 	of := schema.GroupResource{Group: c.client.APIVersion().Group, Resource: c.resource}
 	lw := &ListWatch[T]{
-		list: c.list, watch: c.watch, lookup: c.lookup,
+		list: c.list, watch: c.watch, lookup: c.lookup, metadata: c.metadata,
 		collection: collection{of.String(), c.options.namespace}, origin: c.origin,
 		encoded: c.encoded, noWatchList: c.options.noWatchList, nameless: c.options.asClientGo, sharing: c.decoder.stats, private: c.decoder.memo == nil,
 		holding: func(held heldCopy[T]) ListerWatcher[T] {
@@ -176,6 +176,16 @@ func (c *clientSource[T]) lookup(ctx context.Context, namespace, name string) Li
 	}
 	one.options.fieldSelector = selector
 	return one.list(ctx, metav1.ListOptions{Limit: 1})
+}
+
+// metadata lists the same collection as metadata, which shares nothing with the objects.
+func (c *clientSource[T]) metadata(ctx context.Context, request metav1.ListOptions) List[*metav1.PartialObjectMetadata] {
+	bare := clientSource[*metav1.PartialObjectMetadata]{
+		client: c.client, resource: c.resource, options: c.options, decoder: newDecoder[metav1.PartialObjectMetadata](),
+	}
+	bare.decoder.drop, bare.decoder.asClientGo, bare.decoder.fleeting = c.options.dropManaged, c.options.asClientGo, c.decoder.fleeting
+	bare.acceptList, _ = accepts(bare.decoder, c.options)
+	return bare.list(ctx, request)
 }
 
 // get is the request. It does not retry: the caller must see and obey a 429.

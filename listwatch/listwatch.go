@@ -70,8 +70,9 @@ type Event[T store.Object] struct {
 type ListWatch[T store.Object] struct {
 	list  func(context.Context, metav1.ListOptions) List[T]
 	watch func(context.Context, metav1.ListOptions) iter.Seq2[Event[T], error]
-	// lookup is nil if the source has no requests for single objects.
+	// lookup and metadata are nil if the source has no such requests.
 	lookup      func(ctx context.Context, namespace, name string) List[T]
+	metadata    func(context.Context, metav1.ListOptions) List[*metav1.PartialObjectMetadata]
 	origin      any // nil if it is not known
 	collection  collection
 	objects     string // the type of encoded objects; otherwise empty
@@ -131,7 +132,7 @@ func (lw *ListWatch[T]) KeepsNameless() bool { return lw.nameless }
 
 // Lookup begins a consistent LIST of the one object of a name, which is empty if the collection
 // does not have it. It reports false if the source cannot ask for single objects: only [FromClient]
-// can.
+// can, and a [Project] of it.
 func (lw *ListWatch[T]) Lookup(ctx context.Context, namespace, name string) (List[T], bool) {
 	if lw.lookup == nil {
 		return List[T]{}, false
@@ -148,6 +149,16 @@ func Unshared[T store.Object](source ListerWatcher[T]) ListerWatcher[T] {
 		return lw.unshared()
 	}
 	return source
+}
+
+// Metadata is [ListWatch.List] of the objects' metadata alone, in the server's own form for that:
+// names, UIDs and versions of many objects for little. It reports false where [ListWatch.Lookup]
+// does.
+func (lw *ListWatch[T]) Metadata(ctx context.Context, options metav1.ListOptions) (List[*metav1.PartialObjectMetadata], bool) {
+	if lw.metadata == nil {
+		return List[*metav1.PartialObjectMetadata]{}, false
+	}
+	return lw.metadata(ctx, options), true
 }
 
 // Origin is equal for all sources of one resource over one client, whatever their namespaces and

@@ -46,16 +46,21 @@ func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, opti
 	lw := &ListWatch[U]{list: p.list, watch: p.watch, private: !readOnly && !p.copier.needed}
 	lw.collection, lw.noWatchList, lw.nameless = collectionOf(source), !watchlist.Supported(source), adapters.KeepsNameless(source)
 	if decoding, ok := source.(*ListWatch[T]); ok {
-		lw.sharing = decoding.sharing
+		lw.sharing, lw.origin, lw.metadata = decoding.sharing, decoding.origin, decoding.metadata
+		if decoding.lookup != nil {
+			lw.lookup = func(ctx context.Context, namespace, name string) List[U] {
+				return p.converted(decoding.lookup(ctx, namespace, name), func(obj T, neighbour U) (U, error) { return p.convert("list", obj, neighbour) })
+			}
+		}
 	}
 	if holding(source) != nil {
 		lw.unshared = func() *ListWatch[U] { return Project(Unshared(source), project, optionList...) }
 		lw.holding = func(held heldCopy[U]) ListerWatcher[U] {
 			p := p
 			p.held = &held
-			return &ListWatch[U]{
-				list: p.list, watch: p.watch, collection: lw.collection, noWatchList: lw.noWatchList, sharing: lw.sharing, unshared: lw.unshared,
-			}
+			out := *lw
+			out.list, out.watch, out.holding = p.list, p.watch, nil
+			return &out
 		}
 	}
 	return lw
@@ -72,7 +77,10 @@ var errProjected = errors.New("the projection must keep name, namespace, UID and
 
 func (p projection[T, U]) list(ctx context.Context, request metav1.ListOptions) List[U] {
 	source, convert := p.begin("list")
-	list := source.List(ctx, request)
+	return p.converted(source.List(ctx, request), convert)
+}
+
+func (p projection[T, U]) converted(list List[T], convert func(obj T, neighbour U) (U, error)) List[U] {
 	return List[U]{Meta: list.Meta, Items: func(yield func(U, error) bool) {
 		var before U
 		for obj, err := range list.Items {

@@ -44,6 +44,10 @@ const (
 	// Credentials is a client that has no credentials to send: its plugin failed, or its token
 	// cannot be read.
 	Credentials Class = "credentials"
+	// CatchingUp is a cache that is in touch with its server again after an interruption. What was
+	// written meanwhile may be missing, until a proof is younger than the interruption and the
+	// content was compared.
+	CatchingUp Class = "catching_up"
 	// Silent is a stream over which nothing came for the liveness period.
 	Silent Class = "silent"
 	// Expired is a resource version, or a continue token, that the server no longer has (410).
@@ -90,9 +94,10 @@ const (
 )
 
 var (
-	errDoubted   = errors.New("the watch was ended for a relist")
-	errUnproven  = errors.New("no probe can prove the copy, and so a list does")
-	errNoVersion = errors.New("the list has no resource version, and the copy has one: an empty cache between client and server?")
+	errDoubted    = errors.New("the watch was ended for a relist")
+	errCatchingUp = errors.New("the watch was interrupted, and nothing proves yet that no change was missed")
+	errUnproven   = errors.New("no probe can prove the copy, and so a list does")
+	errNoVersion  = errors.New("the list has no resource version, and the copy has one: an empty cache between client and server?")
 )
 
 // storeError marks an error as the store's, so that it is not taken for the server's.
@@ -162,6 +167,8 @@ func classify(err error) Class {
 		return Unplaced
 	case errors.Is(err, stream.ErrSilent):
 		return Silent
+	case errors.Is(err, errCatchingUp):
+		return CatchingUp
 	case errors.Is(err, stream.ErrIncomplete):
 		return Incomplete
 	}

@@ -32,8 +32,9 @@
 // If watches are refused, or fail again and again, lists alone keep the copy, at the backoff's
 // pace. [Status] goes on showing the error. Refused rights are tried again every 4 to 4.75 s.
 //
-// Beside the watch a prober (probe.go) asks for the server's version: every minute, and 5 to 14 s
-// after an interruption. Its answers prove the copy, see Freshness, or contradict it:
+// Beside the watch a prober (probe.go) asks for the server's version every minute, by the name of
+// one object. 5 to 14 s after an interruption it begins to compare all objects with the server's
+// metadata (sweep.go). Its answers prove the copy, see Freshness, or contradict it:
 //
 //   - The version is older than ours: etcd was restored from a backup. The older state is taken.
 //   - An object that the copy must hold is another one, or is not held: another cluster answers, or
@@ -69,11 +70,15 @@
 // written before T. [Status].ProvenAt is T. A probe is such an answer, and so is each list at the
 // latest version.
 //
-// The prober asks once a minute ([WithProof]), by a LIST of one object: the first of the
-// collection, and by turns one that the copy holds, chosen at random. A quiet collection reaches
-// the version by the server's next bookmark, within about a minute. So the proof of a healthy copy
-// is up to two minutes old, and 3 minutes is a good bound for [Reflector.Ready]. Copies of one
-// resource over one client share the answers, and each asks for itself every 15 minutes.
+// The prober asks once a minute ([WithProof]), by a LIST of one name: that of an object held, by
+// chance, whose content it compares. A quiet collection reaches the version by the server's next
+// bookmark, within about a minute. So the proof of a healthy copy is up to two minutes old, and 3
+// minutes is a good bound for [Reflector.Ready]. Copies of one resource over one client share the
+// answers, and each asks for itself every 15 minutes.
+//
+// An interrupted copy is [CatchingUp] until a proof is younger than the interruption, and the
+// content was compared since. Ready does not wait for that while an older proof is within its
+// bound; what deletes by the copy must, as sources.SafeToPrune does.
 //
 // If a server sends no bookmarks, and its version moves elsewhere, no watch can reach the version:
 // a list is made after two probes, as long as lists take no more than a fiftieth of the time. A

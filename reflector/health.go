@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"errors"
 	"time"
 
 	"github.com/tributary-go/tributary/internal/pace"
@@ -66,10 +67,10 @@ func (w *watchHealth) listed(kind stepKind) {
 }
 
 // interrupted reports whether a watch that was taken in has ended in a way that may hide a restart
-// of the server. Of silent watches in a row it is the first: on a server without bookmarks they are
-// the rule.
+// of the server, and not by a doubt of ours. Of silent watches in a row it is the first: on a
+// server without bookmarks they are the rule.
 func (w *watchHealth) interrupted(class Class, o outcome) bool {
-	return lostBy(class) == "" && !(class == OK && o.due) && !(class == Silent && w.silent > 1)
+	return lostBy(class) == "" && !errors.Is(o.err, errDoubted) && !(class == OK && o.due) && !(class == Silent && w.silent > 1)
 }
 
 // tooSilent reports whether silence has lasted for so many watches that a list must look.

@@ -1,5 +1,7 @@
 package reflector
 
+import "time"
+
 // holding is the version that the store has, and the answers of the server that speak against it.
 type holding struct {
 	// version is the newest resource version with its effects in the store (invariant 1); a watch
@@ -9,8 +11,9 @@ type holding struct {
 	// atLeast keeps a relist from going back in time; empty when only the latest version will do. A
 	// state of an earlier run is believed from the first event or bookmark on.
 	atLeast  string
-	goneBack int // witnesses in a row that the server's version is older than ours
-	tooLarge int // answers in a row that the version is too large
+	goneBack int       // witnesses in a row that the server's version is older than ours
+	tooLarge int       // answers in a row that the version is too large
+	hopped   time.Time // when a list last brought another history
 }
 
 // tooLargeAttempts is the number of answers "too large" that make a witness.
@@ -23,7 +26,27 @@ func (h *holding) reached(version string) {
 	}
 }
 
-func (h *holding) listed(version string) { *h = holding{version: version, atLeast: version} }
+func (h *holding) listed(version string, other bool, now time.Time) {
+	hopped := h.hopped
+	if other {
+		hopped = now
+	}
+	*h = holding{version: version, atLeast: version, hopped: hopped}
+}
+
+// hopsFor is how long an address may lead to two clusters by turns, such as a cluster and its clone
+// behind one balancer.
+const hopsFor = time.Hour
+
+// mayHop reports whether the next request may reach another history, which has the version held all
+// the same. Only the newest state will do then, and no watch from that version.
+func (h *holding) mayHop(now time.Time) bool {
+	hops := !h.hopped.IsZero() && now.Sub(h.hopped) < hopsFor
+	if hops {
+		h.atLeast = ""
+	}
+	return hops
+}
 
 func (h *holding) watched(o outcome) {
 	if o.contacts > 0 {

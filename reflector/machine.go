@@ -93,7 +93,7 @@ func (m *machine) ended(s step, o outcome) Class {
 
 func (m *machine) listed(s step, o outcome) {
 	m.goal = watchDue
-	m.held.listed(o.version)
+	m.held.listed(o.version, o.another && s.cause != Unplaced, o.at)
 	m.plan.listed(s.kind, o.at)
 	m.watches.listed(s.kind)
 	m.healing.listed(o)
@@ -132,6 +132,13 @@ func (m *machine) watchEnded(class Class, o outcome) Class {
 	class = m.watches.ended(class, o)
 	m.held.watched(o)
 	m.follow(class, o)
+	if m.watches.interrupted(class, o) && m.held.mayHop(o.at) {
+		cause := class
+		if cause == OK { // which is the cause of the first list alone
+			cause = Disconnected
+		}
+		m.relist(cause)
+	}
 	if m.healing.begin(o.at) {
 		m.relist(m.healing.doubt)
 	}

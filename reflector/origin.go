@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ownProbe is how seldom a copy may rely on the probes of others: only a probe of its own compares
-// an object.
+// ownProbe is how seldom a cache may rely on the probes of others: only a probe of its own compares
+// an object of its selection.
 const ownProbe = 15 * time.Minute
 
 // origins has the copies that follow one resource over one client, by that. Their versions are of
@@ -54,11 +54,18 @@ func (o *origin) leave() {
 	}
 }
 
-// told has a version that was asked for after since, for a copy that last asked itself at own.
-func (o *origin) told(since, own time.Time) (c claim, ok bool) {
+// told has a version that was asked for after since.
+func (o *origin) told(since time.Time) (c claim, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.newest, o.newest.asked.After(since) && !own.Before(o.doubted)
+	return o.newest, o.newest.asked.After(since)
+}
+
+// contradicted reports whether the server has contradicted a cache after since.
+func (o *origin) contradicted(since time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.doubted.After(since)
 }
 
 // tell shares the answer to a probe, or the doubt that it raised.

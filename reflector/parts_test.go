@@ -34,22 +34,30 @@ var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 func after(d time.Duration) time.Time { return noon.Add(d) }
 
 func TestHolding(t *testing.T) {
+	var never time.Time
 	tell(t, holding{version: "3"}, []outcomeOf[holding]{
-		{"a list begins the copy, and binds the next", func(h *holding) { h.listed("5") }, holding{"5", "5", 0, 0}},
-		{"a watch brings 7", func(h *holding) { h.watched(outcome{version: "7", contacts: 2}) }, holding{"7", "7", 0, 0}},
-		{"a watch without a version moves nothing", func(h *holding) { h.watched(outcome{}) }, holding{"7", "7", 0, 0}},
-		{"7 is too large for a server that lags", func(h *holding) { h.refused(TooLarge) }, holding{"7", "7", 0, 1}},
-		{"an event is a sign that it does not", func(h *holding) { h.watched(outcome{version: "8", contacts: 1}) }, holding{"8", "8", 0, 0}},
-		{"one lag", func(h *holding) { h.refused(TooLarge) }, holding{"8", "8", 0, 1}},
-		{"two are a witness: only the latest version will do", func(h *holding) { h.refused(TooLarge) }, holding{"8", "", 1, 2}},
-		{"any other error says nothing", func(h *holding) { h.refused(ServerError) }, holding{"8", "", 1, 2}},
-		{"a second witness", func(h *holding) { h.refused(WentBack) }, holding{"8", "", 2, 2}},
-		{"the older state is taken", func(h *holding) { h.listed("4") }, holding{"4", "4", 0, 0}},
+		{"a list begins the copy, and binds the next", func(h *holding) { h.listed("5", false, noon) }, holding{"5", "5", 0, 0, never}},
+		{"a watch brings 7", func(h *holding) { h.watched(outcome{version: "7", contacts: 2}) }, holding{"7", "7", 0, 0, never}},
+		{"a watch without a version moves nothing", func(h *holding) { h.watched(outcome{}) }, holding{"7", "7", 0, 0, never}},
+		{"7 is too large for a server that lags", func(h *holding) { h.refused(TooLarge) }, holding{"7", "7", 0, 1, never}},
+		{"an event is a sign that it does not", func(h *holding) { h.watched(outcome{version: "8", contacts: 1}) }, holding{"8", "8", 0, 0, never}},
+		{"one lag", func(h *holding) { h.refused(TooLarge) }, holding{"8", "8", 0, 1, never}},
+		{"two are a witness: only the latest version will do", func(h *holding) { h.refused(TooLarge) }, holding{"8", "", 1, 2, never}},
+		{"any other error says nothing", func(h *holding) { h.refused(ServerError) }, holding{"8", "", 1, 2, never}},
+		{"a second witness", func(h *holding) { h.refused(WentBack) }, holding{"8", "", 2, 2, never}},
+		{"the older state is taken", func(h *holding) { h.listed("4", true, noon) }, holding{"4", "4", 0, 0, noon}},
 	})
 	doubted := holding{version: "8"}
 	require.False(t, doubted.doubted(), "content of an earlier run is believed until a witness comes")
 	doubted.refused(WentBack)
 	require.True(t, doubted.doubted())
+	hops := holding{version: "8", atLeast: "8"}
+	hops.listed("9", true, noon)
+	require.True(t, hops.mayHop(after(time.Minute)), "the version may be one of two histories")
+	require.Empty(t, hops.atLeast, "the newest state alone tells which of them answers now")
+	hops.listed("10", false, after(2*time.Minute))
+	require.True(t, hops.mayHop(after(time.Minute)))
+	require.False(t, hops.mayHop(after(2*time.Hour)))
 }
 
 func TestListPlan(t *testing.T) {
@@ -182,19 +190,29 @@ func TestProof(t *testing.T) {
 		return claim{store.Version(version), after(time.Duration(minute) * time.Minute)}
 	}
 	at := func(minute int) time.Time { return after(time.Duration(minute) * time.Minute) }
+	since := func(minute int, p proof) proof { // the list of that minute may be of any age
+		p.cut, p.compared = at(minute), at(minute)
+		return p
+	}
 	tell(t, proof{}, []outcomeOf[proof]{
-		{"a state from the cache proves nothing", func(p *proof) { p.listed("5", at(0), false) }, proof{}},
-		{"events prove nothing", func(p *proof) { p.reached("6") }, proof{}},
-		{"the server is at 8", func(p *proof) { p.named(claimed("8", 1), "6") }, proof{claims: []claim{claimed("8", 1)}}},
-		{"and at 12", func(p *proof) { p.named(claimed("12", 2), "6") }, proof{claims: []claim{claimed("8", 1), claimed("12", 2)}}},
-		{"a list not older than 5 is at 7", func(p *proof) { p.listed("7", at(3), false) }, proof{claims: []claim{claimed("8", 1), claimed("12", 2)}}},
-		{"at 9 the copy is that of the first minute", func(p *proof) { p.reached("9") }, proof{at: at(1), claims: []claim{claimed("12", 2)}}},
-		{"at 12 of the second", func(p *proof) { p.reached("12") }, proof{at: at(2), claims: []claim{}}},
-		{"a version that is held already", func(p *proof) { p.named(claimed("11", 4), "12") }, proof{at: at(4), claims: []claim{}}},
-		{"the server is at 20", func(p *proof) { p.named(claimed("20", 5), "12") }, proof{at: at(4), claims: []claim{claimed("20", 5)}}},
-		{"a consistent list, of another history even", func(p *proof) { p.listed("3", at(6), true) }, proof{at: at(6)}},
-		{"a source without versions answers", func(p *proof) { p.named(claimed("", 7), "") }, proof{at: at(7), claims: []claim{}}},
+		{"a state from the cache proves nothing", func(p *proof) { p.listed("5", at(0), false) }, since(0, proof{})},
+		{"events prove nothing", func(p *proof) { p.reached("6") }, since(0, proof{})},
+		{"the server is at 8", func(p *proof) { p.named(claimed("8", 1), "6") }, since(0, proof{claims: []claim{claimed("8", 1)}})},
+		{"and at 12", func(p *proof) { p.named(claimed("12", 2), "6") }, since(0, proof{claims: []claim{claimed("8", 1), claimed("12", 2)}})},
+		{"a list not older than 5 is at 7", func(p *proof) { p.listed("7", at(3), false) }, since(3, proof{claims: []claim{claimed("8", 1), claimed("12", 2)}})},
+		{"at 9 the copy is that of the first minute", func(p *proof) { p.reached("9") }, since(3, proof{at: at(1), claims: []claim{claimed("12", 2)}})},
+		{"at 12 of the second", func(p *proof) { p.reached("12") }, since(3, proof{at: at(2), claims: []claim{}})},
+		{"a version that is held already", func(p *proof) { p.named(claimed("11", 4), "12") }, since(3, proof{at: at(4), claims: []claim{}})},
+		{"the server is at 20", func(p *proof) { p.named(claimed("20", 5), "12") }, since(3, proof{at: at(4), claims: []claim{claimed("20", 5)}})},
+		{"a consistent list, of another history even", func(p *proof) { p.listed("3", at(6), true) }, proof{at: at(6), cut: at(3), compared: at(6)}},
+		{"a source without versions answers", func(p *proof) { p.named(claimed("", 7), "") }, proof{at: at(7), claims: []claim{}, cut: at(3), compared: at(6)}},
 	})
+	cut := &proof{at: at(1), cut: at(2), compared: at(1)}
+	require.False(t, cut.whole())
+	cut.named(claimed("5", 3), "5")
+	require.False(t, cut.whole(), "the version may be one of another history")
+	cut.compared = at(3)
+	require.True(t, cut.whole())
 	back := &proof{}
 	back.named(claimed("20", 1), "5")
 	back.named(claimed("12", 2), "5")

@@ -36,7 +36,7 @@ type strange struct {
 func (s *strange) IsWatchListSemanticsUnSupported() bool { return true }
 
 func (s *strange) List(_ context.Context, o metav1.ListOptions) listwatch.List[*corev1.Pod] {
-	if o.Limit == 1 {
+	if o.Limit == 1 || o.Limit == sweepPage {
 		none := func(yield func(*corev1.Pod, error) bool) { yield(nil, errors.New("no probes here")) }
 		return listwatch.List[*corev1.Pod]{Meta: func() metav1.ListMeta { return metav1.ListMeta{} }, Items: none}
 	}

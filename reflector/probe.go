@@ -56,7 +56,18 @@ func (p *prober) within(delay time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.since = time.Now()
-	due := p.since.Add(delay)
+	p.soonerLocked(delay)
+}
+
+// goOn makes the next probe due as soon as it may be: the last one has left something to be done.
+func (p *prober) goOn() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.soonerLocked(0)
+}
+
+func (p *prober) soonerLocked(delay time.Duration) {
+	due := time.Now().Add(delay)
 	if earliest := p.last.Add(probePause); due.Before(earliest) {
 		due = earliest
 	}
@@ -124,12 +135,19 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 		return
 	}
 	asked := time.Now()
-	if c, ok := r.origin.told(r.prober.fresh(asked), r.prober.own); ok && asked.Sub(r.prober.own) < ownProbe {
-		r.toldBy(c)
-		return
+	known, shared := r.origin.told(r.prober.fresh(asked))
+	got, err := r.sweeps(ctx, asked, shared)
+	if err == nil && r.sweep.state != swept {
+		r.prober.goOn()
 	}
-	r.prober.own = asked
-	got, err := r.inspect(ctx)
+	if err == nil && got.asked.IsZero() {
+		if shared && !r.asksItself(asked) {
+			r.toldBy(known)
+			return
+		}
+		r.prober.own = asked
+		got, err = r.byName(ctx)
+	}
 	if ctx.Err() != nil {
 		return
 	}
@@ -150,6 +168,12 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 	}
 	r.status.change(func(s *Status) { s.ProbeErr = err })
 	r.announce()
+}
+
+// asksItself reports whether a cache has relied on the probes of others for long enough.
+func (r *Reflector[T]) asksItself(now time.Time) bool {
+	_, compared := r.status.comparison()
+	return now.Sub(r.prober.own) >= ownProbe && now.Sub(compared) >= ownProbe
 }
 
 // toldBy takes in the answer to another copy's probe. If this copy has moved since, its version may

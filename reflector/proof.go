@@ -13,7 +13,16 @@ import (
 type proof struct {
 	at     time.Time // zero: nothing is proven
 	claims []claim   // versions that the copy has not reached, oldest first
+	// cut is when the cache was last cut off from its server, or was replaced by a list of unknown
+	// age. What was written before that may be missing, until the proof is younger.
+	cut time.Time
+	// compared is when the content was last compared with the server's, or replaced by a list. A
+	// proof by version alone says nothing of a stream that went on in another history.
+	compared time.Time
 }
+
+// whole reports whether nothing that was written before the last interruption can be missing.
+func (p *proof) whole() bool { return !p.at.Before(p.cut) && !p.compared.Before(p.cut) }
 
 // claim is a version that the server named in a consistent answer.
 type claim struct {
@@ -28,10 +37,12 @@ const maxClaims = 8
 // listed takes in a list. If it was consistent, it is the proof itself, and of a history in which
 // older claims may not exist.
 func (p *proof) listed(version string, asked time.Time, consistent bool) {
+	p.compared = wall(asked)
 	if consistent {
-		p.at, p.claims = wall(asked), nil
+		p.at, p.claims = p.compared, nil
 		return
 	}
+	p.cut = p.compared
 	p.reached(version)
 }
 

@@ -38,6 +38,7 @@ type cluster struct {
 	noLookups error // or with this
 	probes    int
 	lists     int
+	gone      bool          // each watch is answered with 410
 	cut       chan struct{} // closes to end the watches
 	bookmark  string        // sent each 30 s, if any
 }
@@ -76,15 +77,19 @@ func (c *cluster) List(_ context.Context, o metav1.ListOptions) listwatch.List[*
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pods, meta := slices.Clone(c.pods), metav1.ListMeta{ResourceVersion: c.version}
-	if o.Limit != 1 {
+	probe := o.Limit == 1 || o.Limit == sweepPage
+	switch {
+	case !probe:
 		c.lists++
-	} else if c.probes++; len(pods) > 1 {
-		left := int64(len(pods) - 1)
-		meta.RemainingItemCount, meta.Continue, pods = &left, "more", pods[:1]
+	case len(pods) > int(o.Limit):
+		meta.Continue, pods = "more", pods[:o.Limit]
+	}
+	if probe {
+		c.probes++
 	}
 	failed := c.noLists
 	return listwatch.List[*corev1.Pod]{Meta: func() metav1.ListMeta { return meta }, Items: func(yield func(*corev1.Pod, error) bool) {
-		if o.Limit == 1 && failed != nil {
+		if probe && failed != nil {
 			yield(nil, failed)
 			return
 		}
@@ -114,8 +119,12 @@ func (c *cluster) Lookup(_ context.Context, _, name string) (listwatch.List[*cor
 func (c *cluster) Watch(ctx context.Context, _ metav1.ListOptions) iter.Seq2[listwatch.Event[*corev1.Pod], error] {
 	return func(yield func(listwatch.Event[*corev1.Pod], error) bool) {
 		c.mu.Lock()
-		cut := c.cut
+		cut, gone := c.cut, c.gone
 		c.mu.Unlock()
+		if gone {
+			yield(listwatch.Event[*corev1.Pod]{}, apierrors.NewResourceExpired("too old"))
+			return
+		}
 		for {
 			select {
 			case <-ctx.Done():
@@ -135,6 +144,9 @@ func (c *cluster) Watch(ctx context.Context, _ metav1.ListOptions) iter.Seq2[lis
 		}
 	}
 }
+
+// sweepPage is the reflector's own.
+const sweepPage = 300
 
 // podsOf makes n pods of one version, whose UIDs name their cluster.
 func podsOf(cluster, version string, n int) (all []*corev1.Pod) {
@@ -240,10 +252,9 @@ func TestAContradictionIsNotRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newCluster("500", podsOf("a", "300", 3)...)
 		r, _ := follow(t, source)
+		r.Doubt(errors.New("a reason to list"))
+		synctest.Wait()
 		source.become("900", podsOf("b", "300", 3)...)
-		time.Sleep(20 * time.Second) // the first relist
-		require.NoError(t, r.Ready(3*time.Minute))
-		source.become("950", podsOf("c", "300", 3)...)
 		time.Sleep(20 * time.Second) // one relist a minute for such doubts
 		v := r.Status().Verdict(time.Hour)
 		require.Equal(t, reflector.History, v.Class)
@@ -251,6 +262,77 @@ func TestAContradictionIsNotRight(t *testing.T) {
 		require.ErrorContains(t, v.Err, "another cluster answers, or one that was restored")
 		time.Sleep(time.Minute + 20*time.Second)
 		require.NoError(t, r.Ready(3*time.Minute), "%v", r.Status())
+	})
+}
+
+// TestToACloneAndBack: a cluster and its clone answer by turns, as both are behind one balancer.
+// The version of either is one that the other has, too, so that no watch may go on from it.
+func TestToACloneAndBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newCluster("500", podsOf("a", "300", 3)...)
+		r, pods := follow(t, source)
+		time.Sleep(time.Second)
+		source.set(func(c *cluster) { c.bookmark = "600" })
+		source.become("600", podsOf("a", "300", 2)...)
+		time.Sleep(90 * time.Second) // until it is found, and is proven
+		require.Len(t, uids(pods), 2)
+		require.NoError(t, r.Status().Err)
+		source.become("700", podsOf("a", "300", 3)...)
+		time.Sleep(time.Second)
+		require.Len(t, uids(pods), 3, "listed at once: %v", r.Status())
+		require.NoError(t, r.Status().Err)
+	})
+}
+
+// TestHealthyOnceProven: after an outage the first sign of life comes while the rest of the changes
+// is still on its way. The failure ends when a younger proof is reached, and Ready keeps its bound.
+func TestHealthyOnceProven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := podsOf("a", "300", 3)
+		source := newCluster("500", before...)
+		r, _ := follow(t, source)
+		time.Sleep(time.Second)
+		source.set(func(c *cluster) { c.bookmark = "700" })
+		source.become("900", before...)
+		time.Sleep(40 * time.Second)
+		require.Equal(t, "700", r.Status().ResourceVersion, "the server is heard again")
+		require.Equal(t, reflector.CatchingUp, r.Status().Class)
+		require.NoError(t, r.Ready(3*time.Minute))
+		source.set(func(c *cluster) { c.bookmark = "900" })
+		time.Sleep(30 * time.Second)
+		require.NoError(t, r.Status().Err)
+	})
+}
+
+// TestListsThatStandInAreProven: a server answers each watch with 410, so that lists keep the copy.
+func TestListsThatStandInAreProven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newCluster("500", podsOf("a", "300", 3)...)
+		source.gone = true
+		r, _ := follow(t, source)
+		for range 60 {
+			time.Sleep(time.Minute)
+			require.NoError(t, r.Ready(3*time.Minute), "%v", r.Status())
+		}
+	})
+}
+
+// TestASweepFindsWhatOneObjectMayNot: a restored cluster has passed the copy. Of 250 objects one
+// differs, and one is gone. That is found at once, and not by chance.
+func TestASweepFindsWhatOneObjectMayNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := podsOf("a", "300", 250)
+		source := newCluster("500", before...)
+		source.lookups = true
+		r, pods := follow(t, source)
+		time.Sleep(time.Second)
+		source.set(func(c *cluster) { c.bookmark = "600" })
+		after := slices.Clone(before)
+		after[187] = podsOf("b", "280", 188)[187]
+		source.become("600", slices.Delete(after, 3, 4)...)
+		time.Sleep(20 * time.Second)
+		require.Equal(t, 1, r.Status().Lists[reflector.History], "%v", r.Status())
+		require.Len(t, uids(pods), 249)
 	})
 }
 

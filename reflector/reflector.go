@@ -47,9 +47,11 @@ type Reflector[T store.Object] struct {
 	distrusts atomic.Bool                  // the list under way decodes every object, held or not
 
 	// Of the prober's goroutine.
-	single    bool       // the last probe was for one object
-	noSingles int        // so many probes ask for none: the server has refused one
-	absent    *absent[T] // nil if there is none
+	finder    finder[T]         // nil if the source cannot ask for single objects
+	namespace string            // of the object that was asked for last
+	noSingles int               // so many probes ask for none: the server has refused one
+	absent    map[string]absent // by key; nil if there was none
+	sweep     sweep
 
 	// Of the goroutine of Run.
 	machine *machine
@@ -150,6 +152,7 @@ func (r *Reflector[T]) runOnce(ctx context.Context) error {
 	if held, ok := r.store.(store.Snapshotter[T]); ok {
 		r.holds(held.Snapshot().ResourceVersion())
 	}
+	r.finds(ctx)
 	r.prober.start(ctx)
 	return r.run(ctx)
 }
@@ -163,6 +166,7 @@ func (r *Reflector[T]) holds(version string) {
 	r.machine.goOn()
 	r.bookmarks.Store(true)
 	r.status.change(func(s *Status) { s.Synced, s.ResourceVersion = true, version })
+	r.status.interrupted(time.Now())
 	close(r.synced)
 }
 

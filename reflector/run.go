@@ -56,14 +56,16 @@ func (r *Reflector[T]) ended(ctx context.Context, s step, began time.Time, o out
 
 // report shows the end of a request in Status, log and metrics.
 func (r *Reflector[T]) report(s step, class Class, o outcome) {
+	interrupted := false
 	switch s.kind {
 	case doWatch:
-		// The server may have gone back meanwhile, unless we ended the watch.
-		if !errors.Is(o.err, errDoubted) && r.machine.watches.interrupted(class, o) {
+		if interrupted = r.machine.watches.interrupted(class, o); interrupted { // the server may have gone back
+			r.status.interrupted(o.at)
 			r.prober.within(r.soon())
 		}
 		r.options.metrics.WatchEnded(WatchStats{Class: class, Duration: o.lived, Events: o.contacts - o.bookmarks})
 	default:
+		r.status.change(func(*Status) { r.status.polls = s.poll || r.machine.watches.lists > 1 })
 		r.options.metrics.ListEnded(ListStats{
 			Cause: s.cause, WatchList: s.kind == doWatchList, Class: class, Duration: o.lived, Items: o.items,
 		})
@@ -85,6 +87,8 @@ func (r *Reflector[T]) report(s step, class Class, o outcome) {
 		r.failing(class, errors.New("the watch ended at once, without an event"), o.at)
 	case class != OK:
 		r.failing(class, o.err, o.at)
+	case interrupted: // it ended cleanly, before its time
+		r.recovered(false)
 	}
 }
 

@@ -119,7 +119,7 @@ func (m *model) Lookup(ctx context.Context, _, name string) (listwatch.List[*cor
 	return listwatch.List[*corev1.Pod]{Meta: func() metav1.ListMeta { return meta }, Items: func(yield func(*corev1.Pod, error) bool) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.probe(ctx, &meta, outside(m, yield), func(have string) bool { return have == name })
+		m.probe(ctx, &meta, outside(m, yield), metav1.ListOptions{Limit: 1}, func(have string) bool { return have == name })
 	}}, true
 }
 
@@ -147,9 +147,9 @@ func (m *model) become() {
 	m.floor = min(m.floor, other.version)
 }
 
-// probe answers with the newest state's first object, or fails. The world stands still meanwhile,
-// because the watch under way has the steps.
-func (m *model) probe(ctx context.Context, meta *metav1.ListMeta, yield func(*corev1.Pod, error) bool, wanted func(name string) bool) {
+// probe answers with the newest state's first object, with some of them, or fails. The world stands
+// still meanwhile, because the watch under way has the steps.
+func (m *model) probe(ctx context.Context, meta *metav1.ListMeta, yield func(*corev1.Pod, error) bool, o metav1.ListOptions, wanted func(name string) bool) {
 	if m.done.Load() {
 		m.probes++
 	}
@@ -163,17 +163,23 @@ func (m *model) probe(ctx context.Context, meta *metav1.ListMeta, yield func(*co
 		yield(nil, apierrors.NewGenericServerResponse(504, "list", pods, "", "sim", 0, true))
 		return
 	}
-	state := m.last()
-	meta.ResourceVersion = strconv.Itoa(state.version)
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(state.objects)), func(name string) bool { return !wanted(name) })
-	if len(names) > 1 {
-		left := int64(len(names) - 1)
-		meta.RemainingItemCount, meta.Continue = &left, "more"
+	o.ResourceVersion = ""
+	state, from, err := m.listState(o)
+	if err != nil {
+		yield(nil, err)
+		return
 	}
-	if len(names) > 0 {
-		p := podOf(names[0], state.objects[names[0]])
+	meta.ResourceVersion = strconv.Itoa(state.version)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(state.objects))[from:], func(name string) bool { return !wanted(name) })
+	if page := int(min(o.Limit, 2)); len(names) > page { // small here
+		names, meta.Continue = names[:page], fmt.Sprintf("%d/%d", state.version, from+page)
+	}
+	for _, name := range names {
+		p := podOf(name, state.objects[name])
 		p.Labels = map[string]string{"default": strconv.Itoa(m.defaults)}
-		yield(p, nil)
+		if !yield(p, nil) {
+			return
+		}
 	}
 }
 
@@ -202,8 +208,8 @@ func (m *model) List(ctx context.Context, o metav1.ListOptions) listwatch.List[*
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		yield = outside(m, yield)
-		if o.Limit == 1 {
-			m.probe(ctx, &meta, yield, func(string) bool { return true })
+		if o.Limit == 1 || o.Limit == sweepPage {
+			m.probe(ctx, &meta, yield, o, func(string) bool { return true })
 			return
 		}
 		err := m.request(ctx)

@@ -149,6 +149,7 @@ type statusKeeper struct {
 	lost   error
 	losses losses
 	proof  proof // ProvenAt, and the claims behind it
+	polls  bool  // lists stand in for watches
 	// Of the newest list: when it had been read, and how long that took.
 	listedAt time.Time
 	listTook time.Duration
@@ -173,13 +174,36 @@ func (k *statusKeeper) requestWaits(w *sending.Wait) { k.change(func(*Status) { 
 // probeWaits is requestWaits for the probe.
 func (k *statusKeeper) probeWaits(w *sending.Wait) { k.change(func(*Status) { k.probe = w }) }
 
-// follows reports whether a probe can prove the copy: a watch is open, or lists stand in for the
-// watches that are forbidden. A server that asks to wait is asked nothing.
+// follows reports whether a probe can prove the copy: a watch is open, or lists stand in for
+// watches. A server that asks to wait is asked nothing.
 func (k *statusKeeper) follows() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.now.Synced && k.request == nil && (k.now.Phase == Watching || k.now.Phase == Waiting && k.now.Class == Forbidden)
+	polls := k.now.Phase == Waiting && k.polls && k.now.RetryAfter == 0
+	return k.now.Synced && k.request == nil && (k.now.Phase == Watching || polls)
 }
+
+// interrupted takes in the end of a stream that may hide a loss, or a restart of the server.
+func (k *statusKeeper) interrupted(at time.Time) { k.change(func(*Status) { k.proof.cut = wall(at) }) }
+
+// comparison is when the content was last compared, and when it was cut off from the server.
+func (k *statusKeeper) comparison() (cut, compared time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.proof.cut, k.proof.compared
+}
+
+// compare notes a comparison. It reports whether that, and the proof, make up for an interruption.
+func (k *statusKeeper) compare(asked time.Time) (caughtUp bool) {
+	k.change(func(s *Status) {
+		k.proof.compared = wall(asked)
+		caughtUp = k.caughtUpLocked()
+	})
+	return caughtUp
+}
+
+// caughtUpLocked reports whether the interruption that is still shown is made up for.
+func (k *statusKeeper) caughtUpLocked() bool { return k.now.Class == CatchingUp && k.proof.whole() }
 
 // explains reports whether a loss explains that an object, or the number of objects if the key is
 // empty, is not the server's.
@@ -264,14 +288,22 @@ func (k *statusKeeper) polled(healed bool) {
 }
 
 // well records that the connection works, and with healed that the copy is whole. An earlier loss
-// stays shown otherwise. It reports whether all is well now and was not before.
+// stays shown otherwise, and so does an interruption until the copy is proven to have caught up. It
+// reports whether all is well now and was not before.
 func (k *statusKeeper) well(healed bool) (news bool) {
 	k.change(func(s *Status) {
 		if healed {
 			k.lost, s.Contradiction = nil, nil
 		}
-		if k.lost != nil {
+		switch {
+		case k.lost != nil:
 			s.Err, s.Class, s.Attempts = k.lost, classify(k.lost), 0
+			return
+		case s.Synced && !k.proof.whole():
+			if s.Err == nil {
+				s.Since = time.Now()
+			}
+			s.Err, s.Class, s.Attempts = errCatchingUp, CatchingUp, 0
 			return
 		}
 		news = s.Err != nil

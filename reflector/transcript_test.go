@@ -227,7 +227,7 @@ func (s *scriptedServer) List(ctx context.Context, o metav1.ListOptions) listwat
 	var meta metav1.ListMeta
 	return listwatch.List[*corev1.Pod]{Meta: func() metav1.ListMeta { return meta }, Items: func(yield func(*corev1.Pod, error) bool) {
 		kind, missing := "list", "silent"
-		if o.Limit == 1 {
+		if o.Limit == 1 || o.Limit == sweepPage {
 			kind, missing = "probe", "well"
 		}
 		s.log.line("%s version=%q match=%q limit=%d continue=%q", strings.ToUpper(kind), o.ResourceVersion, o.ResourceVersionMatch, o.Limit, o.Continue)
@@ -240,12 +240,16 @@ func (s *scriptedServer) List(ctx context.Context, o metav1.ListOptions) listwat
 			case "continue":
 				meta.Continue = version
 				continue
-			case "well": // at the version that the copy has, or ahead of it
-				if s.ahead {
-					meta.ResourceVersion, meta.Continue = "1000", "more"
-					continue
+			case "well": // with what the copy has, at its version or ahead of it
+				held := s.store.Snapshot()
+				if meta.ResourceVersion = held.ResourceVersion(); s.ahead {
+					meta.ResourceVersion = "1000"
 				}
-				meta.ResourceVersion, meta.Continue = s.store.Snapshot().ResourceVersion(), "more"
+				for _, p := range held.Sorted() {
+					if o.Limit > 1 {
+						yield(p, nil)
+					}
+				}
 				continue
 			}
 			event, err, end := s.say(ctx, word)

@@ -195,6 +195,7 @@ func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error
 	if !isEvent {
 		r.bookmarked(w, event.ResourceVersion)
 	}
+	caughtUp := false
 	r.status.change(func(s *Status) {
 		s.LastContact = now
 		if isEvent {
@@ -204,12 +205,16 @@ func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error
 			return
 		}
 		r.status.reachedLocked(w.position.at, now)
+		caughtUp = s.Class == CatchingUp && r.status.caughtUpLocked()
 		if isEvent && write && err == nil {
 			if s.Events++; len(r.status.losses.keys) > 0 { // else no key is made
 				r.status.mendedLocked(event.Object)
 			}
 		}
 	})
+	if caughtUp {
+		r.recovered(false)
+	}
 	return w.outcome.err == nil
 }
 
