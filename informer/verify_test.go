@@ -101,7 +101,7 @@ func (c *cutAfterVerify) List(ctx context.Context, o metav1.ListOptions) listwat
 	items := list.Items
 	list.Items = func(yield func(*corev1.Pod, error) bool) {
 		items(yield)
-		if o.Limit != 1 && c.armed.Swap(false) {
+		if o.Limit != 1 && o.Limit != 300 && c.armed.Swap(false) {
 			c.refuse(true)
 		}
 	}
