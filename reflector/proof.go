@@ -50,6 +50,10 @@ func (p *proof) listed(version string, asked time.Time, consistent bool) {
 // are of a history that the server has no more.
 func (p *proof) named(c claim, held string) {
 	c.asked = wall(c.asked)
+	if n := len(p.claims); n > 0 && !c.asked.After(p.claims[n-1].asked) { // it is known
+		p.reached(held)
+		return
+	}
 	p.claims = slices.DeleteFunc(p.claims, func(old claim) bool { return c.version.Before(old.version) })
 	if len(p.claims) == maxClaims {
 		p.claims = slices.Delete(p.claims, 1, 2)

@@ -171,7 +171,7 @@ func (m *model) probe(ctx context.Context, meta *metav1.ListMeta, yield func(*co
 	}
 	meta.ResourceVersion = strconv.Itoa(state.version)
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(state.objects))[from:], func(name string) bool { return !wanted(name) })
-	if page := int(min(o.Limit, 2)); len(names) > page { // small here
+	if page := int(min(o.Limit, 2)); len(names) > page && o.Limit != sweepWhole { // small here
 		names, meta.Continue = names[:page], fmt.Sprintf("%d/%d", state.version, from+page)
 	}
 	for _, name := range names {
@@ -208,7 +208,7 @@ func (m *model) List(ctx context.Context, o metav1.ListOptions) listwatch.List[*
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		yield = outside(m, yield)
-		if o.Limit == 1 || o.Limit == sweepPage {
+		if o.Limit == 1 || o.Limit == sweepPage || o.Limit == sweepWhole {
 			m.probe(ctx, &meta, yield, o, func(string) bool { return true })
 			return
 		}

@@ -16,6 +16,8 @@ const (
 	// sweepPages is how many pages a sweep has at most: at one each probePause, it ends before the
 	// server forgets the continue token (5 minutes).
 	sweepPages = 40
+	// sweepWhole is the page that follows a token which has expired all the same.
+	sweepWhole = 1_000_000
 )
 
 // sweep is a comparison of the objects held with the server's, by their metadata and page by page.
@@ -60,8 +62,8 @@ func (r *Reflector[T]) sweeps(ctx context.Context, now time.Time, shared bool) (
 	}
 	got, err := r.page(ctx, metav1.ListOptions{Limit: s.limit, Continue: s.next})
 	if err != nil {
-		if classify(err) == Expired && s.next != "" { // the rest in one piece
-			*s = sweep{state: sweeping, asked: now}
+		if classify(err) == Expired && s.next != "" { // all in one piece
+			*s = sweep{state: sweeping, asked: now, limit: sweepWhole}
 			return claim{}, nil
 		}
 		return claim{}, err
