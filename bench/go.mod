@@ -8,6 +8,7 @@ require (
 	github.com/go-logr/logr v1.4.4
 	github.com/stretchr/testify v1.12.1
 	github.com/tributary-go/tributary v0.0.0-00010101000000-000000000000
+	github.com/tributary-go/tributary/cmd/tributary v0.0.0-00010101000000-000000000000
 	github.com/tributary-go/tributary/controllerruntime v0.0.0-00010101000000-000000000000
 	github.com/tributary-go/tributary/etcd v0.0.0-00010101000000-000000000000
 	github.com/tributary-go/tributary/informer/clientgo v0.0.0-00010101000000-000000000000
@@ -25,7 +26,11 @@ require (
 	sigs.k8s.io/controller-runtime v0.25.2
 )
 
-require github.com/klauspost/compress v1.19.1 // indirect
+require (
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/klauspost/compress v1.19.1 // indirect
+	github.com/spf13/cobra v1.10.2 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.2 // indirect
@@ -138,6 +143,7 @@ require (
 
 replace (
 	github.com/tributary-go/tributary => ../
+	github.com/tributary-go/tributary/cmd/tributary => ../cmd/tributary
 	github.com/tributary-go/tributary/controllerruntime => ../controllerruntime
 	github.com/tributary-go/tributary/etcd => ../etcd
 	github.com/tributary-go/tributary/informer/clientgo => ../informer/clientgo

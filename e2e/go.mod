@@ -11,6 +11,7 @@ require (
 	github.com/go-logr/logr v1.4.4
 	github.com/stretchr/testify v1.12.1
 	github.com/tributary-go/tributary v0.0.0-00010101000000-000000000000
+	github.com/tributary-go/tributary/cmd/tributary v0.0.0-00010101000000-000000000000
 	github.com/tributary-go/tributary/etcd v0.0.0-00010101000000-000000000000
 	github.com/tributary-go/tributary/server/crd v0.0.0-00010101000000-000000000000
 	github.com/tributary-go/tributary/sources/kubelet v0.0.0-00010101000000-000000000000
@@ -151,6 +152,7 @@ require (
 
 replace (
 	github.com/tributary-go/tributary => ../
+	github.com/tributary-go/tributary/cmd/tributary => ../cmd/tributary
 	github.com/tributary-go/tributary/etcd => ../etcd
 	github.com/tributary-go/tributary/server/crd => ../server/crd
 	github.com/tributary-go/tributary/sources/kubelet => ../sources/kubelet

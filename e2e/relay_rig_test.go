@@ -17,7 +17,7 @@ import (
 
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/server/relay"
-	"github.com/tributary-go/tributary/server/reviews"
+	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 )
 
 // inProcess is a relay of this process, with the access control that the command has.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/e2e/cluster"
-	"github.com/tributary-go/tributary/server/reviews"
+	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 )
 
 // rememberedToken is how long kube-apiserver goes on to take a token that it has let in.

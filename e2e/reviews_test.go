@@ -22,7 +22,7 @@ import (
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
-	"github.com/tributary-go/tributary/server/reviews"
+	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 )
 
 // asked is an API server, or a copy behind reviews, as a client sees it.

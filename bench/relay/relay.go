@@ -14,7 +14,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/server/relay"
-	"github.com/tributary-go/tributary/server/reviews"
+	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 	"github.com/tributary-go/tributary/server/relay"
-	"github.com/tributary-go/tributary/server/reviews"
 )
 
 // relayOptions are the flags of relay.

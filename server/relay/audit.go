@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tributary-go/tributary/server/internal/identity"
+	"github.com/tributary-go/tributary/internal/identity"
 )
 
 // Read is a read that the relay has answered without the upstream, for an audit log: the upstream's

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tributary-go/tributary/server/internal/identity"
+	"github.com/tributary-go/tributary/internal/identity"
 	"github.com/tributary-go/tributary/server/relay"
 )
 

@@ -10,7 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tributary-go/tributary/server/reviews"
+	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 )
 
 const pods = "/api/v1/namespaces/n/pods"
@@ -145,7 +145,6 @@ func TestOptions(t *testing.T) {
 		"WithRenewal(1ms)":   {reviews.WithRenewal(1e6)},
 		"WithRefusal(-1ns)":  {reviews.WithRefusal(-1)},
 		"WithHold(-1ns)":     {reviews.WithHold(-1)},
-		"WithBounds(0, 1)":   {reviews.WithBounds(0, 1)},
 		"open absent.crt":    {reviews.WithClientCA("absent.crt")},
 		"no certificate in ": {reviews.WithClientCA("doc.go")},
 	} {

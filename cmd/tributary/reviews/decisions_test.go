@@ -18,12 +18,12 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
+	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/server/reviews"
 )
 
 // TestDecisionsAreRenewed: a right or token that is taken away is used for a minute at most, and
-// without a question for four fifths of it. A new right or token is seen after ten seconds.
+// without a question for two thirds of it. A new right or token is seen after ten seconds.
 func TestDecisionsAreRenewed(t *testing.T) {
 	for name, set := range map[string]func(c *cluster, granted bool){
 		"right": func(c *cluster, granted bool) {
@@ -41,17 +41,17 @@ func TestDecisionsAreRenewed(t *testing.T) {
 				r := newReviews(t, c)
 				require.Equal(t, 200, get(r, pods, "alice's").Code)
 				c.change(func() { set(c, false) })
-				time.Sleep(47 * time.Second)
+				time.Sleep(41 * time.Second)
 				require.Equal(t, 200, get(r, pods, "alice's").Code)
 				tokens, rights := c.asked()
 				require.Equal(t, []int{1, 1}, []int{tokens, rights})
-				time.Sleep(13 * time.Second)
+				time.Sleep(19 * time.Second)
 				require.GreaterOrEqual(t, get(r, pods, "alice's").Code, 401)
 
 				c.change(func() { set(c, true) })
 				time.Sleep(7 * time.Second)
 				require.GreaterOrEqual(t, get(r, pods, "alice's").Code, 401)
-				time.Sleep(3 * time.Second)
+				time.Sleep(3*time.Second + time.Nanosecond)
 				require.Equal(t, 200, get(r, pods, "alice's").Code)
 			})
 		})
@@ -130,7 +130,7 @@ func TestADecisionHoldsWhileTheUpstreamIsAway(t *testing.T) {
 					began := time.Now()
 					c.change(func() { trouble(c) })
 					slowest := time.Duration(0)
-					for time.Since(began) < 48*time.Second+hold {
+					for time.Since(began) < 42*time.Second+hold {
 						sent := time.Now()
 						require.Equal(t, 200, get(r, pods, "alice's").Code, "after %s", time.Since(began))
 						slowest = max(slowest, time.Since(sent))
@@ -144,7 +144,7 @@ func TestADecisionHoldsWhileTheUpstreamIsAway(t *testing.T) {
 					require.Contains(t, statusOf(t, answer).Message, "the upstream does not answer")
 					s := r.Status()
 					require.Error(t, s.Err())
-					require.WithinRange(t, s.Tokens.Since, began.Add(48*time.Second), began.Add(75*time.Second))
+					require.WithinRange(t, s.Tokens.Since, began.Add(42*time.Second), began.Add(75*time.Second))
 					require.Equal(t, hold > 0, s.Tokens.Held > 0)
 
 					c.heal()
@@ -191,7 +191,7 @@ func TestNothingHoldsAfterARefusal(t *testing.T) {
 				time.Sleep(time.Minute)
 				require.NotEqual(t, 200, get(r, pods, "alice's").Code)
 				c.change(func() { c.cut = errors.New("away") })
-				time.Sleep(10 * time.Second)
+				time.Sleep(10*time.Second + time.Nanosecond)
 				require.Equal(t, 503, get(r, pods, "alice's").Code)
 			})
 		})
@@ -246,11 +246,11 @@ func TestFailsClosed(t *testing.T) {
 	}
 }
 
-// TestAFloodOfTokensDisplacesNoGoodOne, and stays within the bounds.
+// TestAFloodOfTokensDisplacesNoGoodOne.
 func TestAFloodOfTokensDisplacesNoGoodOne(t *testing.T) {
-	const tokens, entries = 5000, 800
+	const tokens = 5000
 	c := newCluster()
-	r := newReviews(t, c, reviews.WithBounds(entries, 1<<20))
+	r := newReviews(t, c)
 	require.Equal(t, 200, get(r, pods, "alice's").Code)
 	for i := range tokens {
 		require.Equal(t, 401, get(r, pods, fmt.Sprint("wrong", i)).Code)
@@ -261,22 +261,6 @@ func TestAFloodOfTokensDisplacesNoGoodOne(t *testing.T) {
 	require.Equal(t, 401, get(r, pods, fmt.Sprint("wrong", tokens-1)).Code)
 	again, _ := c.asked()
 	require.Equal(t, asked, again, "the good one and the newest bad one are known")
-	s := r.Status()
-	require.Equal(t, entries/8, s.Tokens.Refused)
-	require.Equal(t, 1, s.Tokens.Granted)
-
-	// Rights that are granted are bounded in number, and in bytes.
-	for i := range 2 * entries {
-		require.Equal(t, 200, get(r, fmt.Sprint(pods, "/", i), "alice's").Code)
-	}
-	require.Equal(t, entries, r.Status().Rights.Granted)
-	require.LessOrEqual(t, r.Status().Rights.Bytes, 1<<20)
-	small := newReviews(t, c, reviews.WithBounds(entries, 4<<10))
-	for i := range entries {
-		require.Equal(t, 200, get(small, fmt.Sprint(pods, "/", i), "alice's").Code)
-	}
-	require.LessOrEqual(t, small.Status().Rights.Bytes, 4<<10)
-	require.Greater(t, small.Status().Rights.Granted, 4)
 }
 
 // TestRenewalsDoNotWaitForAFlood of tokens that fill the upstream. The flood itself is bounded.
@@ -349,7 +333,8 @@ func TestQuestionsThatWaitAreBoundedInBytes(t *testing.T) {
 		_, asked := c.asked()
 		codes, atOnce := send(0)
 		require.Equal(t, map[int]int{200: requests}, codes, "decisions hold")
-		require.InDelta(t, requests-room, atOnce, 3)
+		require.Equal(t, requests, atOnce, "the last try has failed")
+		synctest.Wait()
 		_, again := c.asked()
 		require.Equal(t, 32, again-asked)
 		time.Sleep(15 * time.Second)
@@ -387,7 +372,7 @@ func TestDecisionsAreNotMixedUp(t *testing.T) {
 		last = &s
 		return allowed(s), ""
 	}
-	r := newReviews(t, c, reviews.WithBounds(1<<20, 1<<30))
+	r := newReviews(t, c)
 	known := map[string]bool{}
 	for range 6000 {
 		token := fmt.Sprint("token", random.IntN(len(c.users)))

@@ -17,35 +17,31 @@ type settings struct {
 	audiences []string
 	clientCA  string // a path; empty: no client certificates
 	noTokens  bool
-	times     times
-	entries   int
-	bytes     int
-}
-
-// times are how long answers of the upstream count.
-type times struct {
+	// How long answers of the upstream count.
 	renewal time.Duration
 	refusal time.Duration
 	hold    time.Duration
 }
 
+// The renewal is divided: a positive answer is fresh for seven tenths of it. The cache of
+// k8s.io/apiserver, which no outage is to fill for long, keeps it for another tenth, and an open
+// watch looks again after two.
+func (s settings) fresh() time.Duration  { return s.renewal * 7 / 10 }
+func (s settings) cached() time.Duration { return s.renewal / 10 }
+func (s settings) look() time.Duration   { return s.renewal / 5 }
+
 func newSettings(options []Option) (settings, error) {
 	s := settings{
-		times: times{
-			// The kubelet, the other server on a node that asks for reviews, forgets a token after
-			// two minutes and a right after five; API servers behind the aggregator forget both
-			// after ten seconds. A minute is easily said, "a right that is taken away is gone
-			// within a minute", and costs one small review a minute for each right in use.
-			renewal: time.Minute,
-			// As API servers behind the aggregator: a client that was started before its role was
-			// bound waits for no longer.
-			refusal: 10 * time.Second,
-			// A restart of the control plane, or a short cut of a site's line.
-			hold: 10 * time.Minute,
-		},
-		// As many as the API server remembers of a webhook's decisions.
-		entries: 8192,
-		bytes:   16 << 20,
+		// The kubelet, the other server on a node that asks for reviews, forgets a token after
+		// two minutes and a right after five; API servers behind the aggregator forget both
+		// after ten seconds. A minute is easily said, "a right that is taken away is gone
+		// within a minute", and costs one small review a minute for each right in use.
+		renewal: time.Minute,
+		// As API servers behind the aggregator: a client that was started before its role was
+		// bound waits for no longer.
+		refusal: 10 * time.Second,
+		// A restart of the control plane, or a short cut of a site's line.
+		hold: 10 * time.Minute,
 	}
 	err := null.Options("reviews: New", options, func(option Option) { option(&s) })
 	if err == nil {
@@ -62,14 +58,12 @@ func (s settings) validate() error {
 		return errors.New("reviews: WithAudiences is for tokens, which WithoutTokens refuses: leave out one of them")
 	case slices.Contains(s.audiences, ""):
 		return errors.New("reviews: WithAudiences: an audience is empty: leave it out")
-	case s.times.renewal < time.Second:
-		return fmt.Errorf("reviews: WithRenewal(%s): a decision counts for a second at least", s.times.renewal)
-	case s.times.refusal < 0:
-		return fmt.Errorf("reviews: WithRefusal(%s): a time is not negative", s.times.refusal)
-	case s.times.hold < 0:
-		return fmt.Errorf("reviews: WithHold(%s): a time is not negative", s.times.hold)
-	case s.entries < 1 || s.bytes < 1:
-		return fmt.Errorf("reviews: WithBounds(%d, %d): a cache holds one decision at least", s.entries, s.bytes)
+	case s.renewal < time.Second:
+		return fmt.Errorf("reviews: WithRenewal(%s): a decision counts for a second at least", s.renewal)
+	case s.refusal < 0:
+		return fmt.Errorf("reviews: WithRefusal(%s): a time is not negative", s.refusal)
+	case s.hold < 0:
+		return fmt.Errorf("reviews: WithHold(%s): a time is not negative", s.hold)
 	}
 	return nil
 }
@@ -89,22 +83,15 @@ func WithClientCA(file string) Option { return func(s *settings) { s.clientCA = 
 func WithoutTokens() Option { return func(s *settings) { s.noTokens = true } }
 
 // WithRenewal sets how long an accepted token, or a right, counts before the upstream is asked
-// again: the longest time for which a right that was taken away is still used. Each decision counts
-// for that, or for up to a fifth less, so that not all are asked again at once. The default is a
-// minute, the minimum a second.
-func WithRenewal(every time.Duration) Option { return func(s *settings) { s.times.renewal = every } }
+// again: the longest time for which a right that was taken away is still used. The upstream is asked
+// after seven tenths of it. The default is a minute, the minimum a second.
+func WithRenewal(every time.Duration) Option { return func(s *settings) { s.renewal = every } }
 
 // WithRefusal sets how long a refused token, or a missing right, is remembered: the longest time
 // for which a new right is not seen. The default is ten seconds; zero asks for each request.
-func WithRefusal(every time.Duration) Option { return func(s *settings) { s.times.refusal = every } }
+func WithRefusal(every time.Duration) Option { return func(s *settings) { s.refusal = every } }
 
 // WithHold sets for how long a decision counts beyond its renewal while the upstream does not
-// answer. The default is ten minutes; zero holds none.
-func WithHold(atMost time.Duration) Option { return func(s *settings) { s.times.hold = atMost } }
-
-// WithBounds bounds the memory of decisions, for tokens and for rights each: as many positive ones,
-// and an eighth as many refusals, in as many bytes. The least recently used ones go. The default is
-// 8,192 decisions in 16 MiB.
-func WithBounds(decisions, bytes int) Option {
-	return func(s *settings) { s.entries, s.bytes = decisions, bytes }
-}
+// answer. The default is ten minutes;
+// zero holds none.
+func WithHold(atMost time.Duration) Option { return func(s *settings) { s.hold = atMost } }

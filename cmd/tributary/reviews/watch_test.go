@@ -18,12 +18,11 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 	"github.com/tributary-go/tributary/internal/pipes"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
-	"github.com/tributary-go/tributary/server/internal/cachetest"
-	"github.com/tributary-go/tributary/server/reviews"
 )
 
 // relay is a server of pods behind reviews, in a bubble with its clients.
@@ -43,7 +42,9 @@ func newRelay(t *testing.T, http2 bool) *relay {
 	require.NoError(t, err)
 	r := &relay{cluster: c, Reviews: newReviews(t, c), server: server, network: pipes.New()}
 	r.pods = apiserver.Serve(server, builtin.Pods())
-	_, err = r.pods.Create(cachetest.Pod("a"))
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "image"}}}}
+	pod.Namespace, pod.Name = "ns", "a"
+	_, err = r.pods.Create(pod)
 	require.NoError(t, err)
 	var protocols http.Protocols
 	protocols.SetHTTP1(!http2)
@@ -198,7 +199,7 @@ func TestAWatchHoldsWhileTheUpstreamIsAway(t *testing.T) {
 				time.Sleep(5 * time.Minute)
 				require.False(t, watch.isOver(t))
 				r.heal()
-				time.Sleep(15 * time.Second)
+				time.Sleep(25 * time.Second) // a question that hangs, and the next look
 				require.NoError(t, r.Status().Err())
 				r.change(func() { trouble(r.cluster) })
 				time.Sleep(10*time.Minute + 30*time.Second)
@@ -269,6 +270,7 @@ func TestAWatchOverAWebSocket(t *testing.T) {
 		require.Equal(t, 1, r.Status().Watches)
 		r.change(func() { clear(r.users) })
 		require.ErrorIs(t, websocket.Message.Receive(socket, &message), io.EOF)
+		synctest.Wait()
 		require.Zero(t, r.Status().Watches)
 		_ = socket.Close() // the server has closed the pipe
 	})

@@ -1,6 +1,7 @@
 package reviews
 
 import (
+	"errors"
 	"iter"
 	"slices"
 	"time"
@@ -27,9 +28,6 @@ type Review struct {
 	Asked, Failed uint64
 	// Held counts the failed renewals after which a decision was held.
 	Held uint64
-	// Granted and Refused are the decisions in memory, and Bytes is an estimate of their memory,
-	// but for those of open watches.
-	Granted, Refused, Bytes int
 	// Err is why the upstream gave no answer to the newest question; nil if it answered. It has
 	// nothing of the question.
 	Err error
@@ -51,11 +49,42 @@ func (s Status) Err() error {
 
 // Status is the state of this moment. It is safe for concurrent use, and does not ask the upstream.
 func (r *Reviews) Status() Status {
-	s := Status{Tokens: r.tokens.status(), Rights: r.rights.status(), Watches: r.watches.len()}
-	if r.authority != nil {
-		s.ClientCA = r.authority.problem()
+	s := Status{Tokens: r.asker.status(tokenReviews), Rights: r.asker.status(rightReviews), Watches: int(r.watches.Load())}
+	if r.authorities != nil {
+		s.ClientCA = r.authorities.problem()
 	}
 	return s
+}
+
+func (a *asker) status(kind string) Review {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.reviews[kind].Review
+	if r.Err != nil {
+		r.Class = reflector.Classify(r.Err)
+	}
+	return r
+}
+
+// count takes in how a question has ended.
+func (r *Review) count(now time.Time, err error) {
+	var failed *failure
+	switch {
+	case err == nil:
+		r.Asked++
+		r.Err, r.Since = nil, time.Time{}
+		return
+	case errors.As(err, &failed):
+		r.Asked++
+		if failed.ofTheQuestion() {
+			break
+		}
+		if r.Err == nil {
+			r.Since = now
+		}
+		r.Err = err
+	}
+	r.Failed++
 }
 
 var table = metrics.NewTable([]string{"server"},
@@ -64,7 +93,7 @@ var table = metrics.NewTable([]string{"server"},
 	metrics.Gauge("tributary_reviews_client_ca_failing", "1 while the file of client authorities cannot be used.",
 		func(s Status) bool { return s.ClientCA != nil }),
 	metrics.By("review", func(s Status) map[string]Review {
-		return map[string]Review{tokenReview.resource: s.Tokens, rightReview.resource: s.Rights}
+		return map[string]Review{tokenReviews: s.Tokens, rightReviews: s.Rights}
 	},
 		metrics.Counter("tributary_reviews_asked_total", "Reviews that the upstream was asked for.",
 			func(r Review) uint64 { return r.Asked }),
@@ -72,9 +101,6 @@ var table = metrics.NewTable([]string{"server"},
 			func(r Review) uint64 { return r.Failed }),
 		metrics.Counter("tributary_reviews_held_total", "Failed renewals after which a decision was held.",
 			func(r Review) uint64 { return r.Held }),
-		metrics.Gauge("tributary_reviews_granted", "Positive decisions in memory.", func(r Review) int { return r.Granted }),
-		metrics.Gauge("tributary_reviews_refused", "Negative decisions in memory.", func(r Review) int { return r.Refused }),
-		metrics.Gauge("tributary_reviews_decision_bytes", "Estimated memory of the decisions.", func(r Review) int { return r.Bytes }),
 		metrics.Gauge("tributary_reviews_failing_since_timestamp_seconds", "When the upstream began to give no answers.",
 			func(r Review) time.Time { return r.Since }),
 		metrics.When(func(r Review) bool { return r.Err != nil },
@@ -96,7 +122,7 @@ func (r *Reviews) Causes(name string) iter.Seq2[string, error] {
 		for _, problem := range []struct {
 			part string
 			err  error
-		}{{tokenReview.resource, s.Tokens.Err}, {rightReview.resource, s.Rights.Err}, {"client-ca", s.ClientCA}} {
+		}{{tokenReviews, s.Tokens.Err}, {rightReviews, s.Rights.Err}, {"client-ca", s.ClientCA}} {
 			if problem.err != nil && !yield(name+"/"+problem.part, problem.err) {
 				return
 			}

@@ -25,7 +25,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/apis/asn1"
 
-	"github.com/tributary-go/tributary/server/reviews"
+	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 )
 
 // signer is a certificate with its key.
