@@ -81,8 +81,11 @@ func (m *machine) ended(s step, o outcome) Class {
 	case s.kind != doWatch && o.complete:
 		m.listed(s, o)
 	case s.kind != doWatch:
-		if o.skipped > 0 { // a watch may go on from the state held, and has the loss to heal
+		switch { // a watch may go on from the state held, and has the loss to heal
+		case o.skipped > 0:
 			m.healing.lost(Undecodable, o.at)
+		case lostBy(class) != "":
+			m.healing.lost(class, o.at)
 		}
 		m.listFailed(s, class, o)
 	default:
