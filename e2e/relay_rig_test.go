@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/server/relay"
-	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 )
 
 // inProcess is a relay of this process, with the access control that the command has.

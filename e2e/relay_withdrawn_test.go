@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/cmd/tributary/reviews"
+	"github.com/tributary-go/tributary/e2e/cluster"
 )
 
 // rememberedToken is how long kube-apiserver goes on to take a token that it has let in.

@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
-	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 )
 
 // asked is an API server, or a copy behind reviews, as a client sees it.

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
-	"github.com/tributary-go/tributary/internal/pipes"
 	"github.com/tributary-go/tributary/cmd/tributary/reviews"
+	"github.com/tributary-go/tributary/internal/pipes"
 )
 
 // TestAQuietHour counts the requests of a simulated hour on which nothing happens to agents with

@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/server/relay"
-	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
