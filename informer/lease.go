@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/tributary-go/tributary/store"
 )
@@ -85,6 +86,14 @@ func (l *Lease[T]) WaitSynced(ctx context.Context) error {
 	defer cancel(nil)
 	defer context.AfterFunc(l.closed, func() { cancel(errLeaseClosed) })()
 	return l.shared.WaitSynced(ctx)
+}
+
+// Ready is [Informer.Ready]. A closed lease is not ready.
+func (l *Lease[T]) Ready(maxStaleness time.Duration) error {
+	if l.closed.Err() != nil {
+		return errLeaseClosed
+	}
+	return l.shared.Ready(maxStaleness)
 }
 
 var errLeaseClosed = errors.New("the lease is closed")

@@ -60,6 +60,7 @@ func (m *Member[T]) WaitForDeletion(ctx context.Context, obj T) error {
 // member is a part of a union that keeps objects or, at rest, their entries.
 type member[E store.Object] struct {
 	name      string
+	optional  bool
 	union     *members[E]
 	reflector copier
 	held      *store.Indexer[E] // the member's objects; written under the union's lock, lists apart
@@ -82,7 +83,7 @@ func (m *member[E]) Status() CopyStatus {
 	if cause := context.Cause(m.union.over); cause != nil && held.Phase == reflector.Idle {
 		held.Status = held.Status.Ended(cause, time.Now()) // the member was never begun
 	}
-	return CopyStatus{Name: m.name, Status: held}
+	return CopyStatus{Name: m.name, Optional: m.optional, Status: held}
 }
 
 func (m *member[E]) WaitSynced(ctx context.Context) error {

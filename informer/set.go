@@ -237,6 +237,8 @@ type CopyStatus struct {
 	Name string
 	// Leases is the number of leases that share the copy; zero for a member.
 	Leases int
+	// Optional is true of a member that [Union.AddOptional] added.
+	Optional bool
 	// Status is the informer's, with the handlers of all leases. That of a member has its own
 	// objects, which other members may have too, and no handlers.
 	Status

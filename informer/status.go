@@ -22,7 +22,8 @@ type Status struct {
 	Drift    Drift
 	DriftErr error
 
-	ofSet bool // the set's Run keeps the copy
+	ofSet  bool // the set's Run keeps the copy
+	nobody bool // of a union without members
 }
 
 // Status returns the present health of the copy and of its handlers. It does not block.
@@ -43,6 +44,9 @@ func (i *shared[T]) Status() Status {
 // have heard of it, and a handler that blocks holds up the return of Run.
 func (i *shared[T]) health() Status {
 	s := Status{Status: i.copier.Status(), ofSet: i.options.ofSet}
+	if u, ok := i.copier.(interface{ isEmpty() bool }); ok {
+		s.nobody = u.isEmpty()
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
@@ -57,9 +61,8 @@ func (i *shared[T]) health() Status {
 }
 
 // Ready is the error of the copy's verdict: nil if the copy is right, and was proven within
-// maxStaleness; see [reflector.Status.Verdict]. A union is right if each member is, and without
-// members it is right and empty. Ready does not block. [reflector.ReadyHandler] accepts an
-// informer.
+// maxStaleness; see [reflector.Status.Verdict]. A union is right if it has members and each that is
+// not optional is right. Ready does not block. [reflector.ReadyHandler] accepts an informer.
 func (i *shared[T]) Ready(maxStaleness time.Duration) error {
 	return i.health().Verdict(maxStaleness).Err
 }
@@ -68,10 +71,15 @@ func (i *shared[T]) Ready(maxStaleness time.Duration) error {
 // the set has not been called.
 func (s Status) Verdict(maxStaleness time.Duration) reflector.Verdict {
 	v := s.Status.Verdict(maxStaleness)
+	if s.nobody && v.Class == reflector.OK {
+		v = reflector.Verdict{Class: reflector.NotSynced, Err: errNoMembers}
+	}
 	if s.ofSet && v.Class == reflector.NotRun {
 		v.Err = errSetNotRun
 	}
 	return v
 }
+
+var errNoMembers = errors.New("the union has no members: add those that the program needs")
 
 var errSetNotRun = errors.New("Run of the set has not been called")

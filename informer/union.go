@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,7 +60,7 @@ import (
 // A member costs a reflector, and a trie of its objects, which are shared with the store.
 type Union[T store.Object] struct {
 	*shared[T]
-	add      func(name string, source listwatch.ListerWatcher[T]) (*Member[T], error)
+	add      func(name string, source listwatch.ListerWatcher[T], optional bool) (*Member[T], error)
 	statuses func() []CopyStatus
 }
 
@@ -95,8 +96,8 @@ func unite[T, E store.Object](u *Union[T], all *members[E], begin func(*member[E
 	all.over, all.synced, all.lost = u.over, make(chan struct{}), newObituaries()
 	all.journal.objects.SetResourceVersion("") // members have their own: see reachedLocked
 	u.copier, u.complete, u.resource, u.statuses = all, all.complete, all.resourceOf, all.statuses
-	u.add = func(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
-		m, err := all.add(name, source, func(m *member[E]) copier { return begin(m, source) })
+	u.add = func(name string, source listwatch.ListerWatcher[T], optional bool) (*Member[T], error) {
+		m, err := all.add(name, source, optional, func(m *member[E]) copier { return begin(m, source) })
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +113,15 @@ func (u *Union[T]) Run(ctx context.Context) error { return u.run(ctx) }
 // block: the source's objects are added as they come. It fails if the name is empty or taken, if
 // source is nil, and with [ErrStopped] after the end of Run.
 func (u *Union[T]) Add(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
-	return u.add(name, source)
+	return u.add(name, source, false)
+}
+
+// AddOptional is [Union.Add] for a member that the program can do without, such as a namespace that
+// it may have no rights for. Its objects come and go as those of any member, but [Union.Ready],
+// [Union.Status], [Union.WaitSynced] and [Union.Synced] do not ask for it. [Union.Members] has its
+// health, and [Member.WaitSynced] waits for it.
+func (u *Union[T]) AddOptional(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
+	return u.add(name, source, true)
 }
 
 // Members returns the present health of each member, in the order of their addition. It does not
@@ -175,14 +184,14 @@ func (u *members[E]) resourceOf() string {
 	return u.resource
 }
 
-func (u *members[E]) add(name string, source any, begin func(*member[E]) copier) (*member[E], error) {
+func (u *members[E]) add(name string, source any, optional bool, begin func(*member[E]) copier) (*member[E], error) {
 	switch {
 	case name == "":
 		return nil, errors.New("informer: add a member: give it a name")
 	case null.Is(source):
 		return nil, fmt.Errorf("informer: add member %q: the source is nil", name)
 	}
-	m := &member[E]{name: name, union: u, done: make(chan struct{}), gone: make(chan struct{})}
+	m := &member[E]{name: name, optional: optional, union: u, done: make(chan struct{}), gone: make(chan struct{})}
 	m.reflector = begin(m)
 	if adapters.KeepsNameless(source) {
 		m.held.KeepNameless()
@@ -228,7 +237,7 @@ func (u *members[E]) settleLocked() {
 	answered, synced := u.phase != idle, u.phase != idle
 	for _, m := range u.all {
 		answered = answered && (m.listed || m.failedOnce || m.leaving)
-		synced = synced && (m.listed || m.leaving)
+		synced = synced && (m.listed || m.leaving || m.optional)
 	}
 	if answered && !u.filled {
 		u.filled = true
@@ -343,6 +352,9 @@ func (u *members[E]) ageLocked() {
 	u.slowest = nil
 	var version store.Version
 	for _, m := range u.all {
+		if m.optional && !m.listed {
+			continue // it may never be
+		}
 		if u.slowest == nil || m.version == "" || m.version.Before(version) {
 			u.slowest, version = m, m.version
 		}
@@ -355,14 +367,15 @@ func (u *members[E]) ageLocked() {
 
 func (u *members[E]) Synced() <-chan struct{} { return u.synced }
 
-// WaitSynced blocks until all present members are synced, or one of them has ended by itself.
+// WaitSynced blocks until all present members that are not optional are synced, or one of them has
+// ended by itself.
 func (u *members[E]) WaitSynced(ctx context.Context) error {
 	for {
 		changed := u.journal.ring.changed.Wait()
 		if synced, err := u.areSynced(); err != nil {
 			return err
 		} else if synced {
-			for _, m := range u.list() {
+			for _, m := range u.required() {
 				m.awaitStatus(ctx)
 			}
 			return nil
@@ -370,7 +383,7 @@ func (u *members[E]) WaitSynced(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			for _, m := range u.list() {
+			for _, m := range u.required() {
 				if err := m.WaitSynced(ctx); err != nil && !errors.Is(err, errRemoved) {
 					return err // names the member
 				}
@@ -388,7 +401,7 @@ func (u *members[E]) areSynced() (synced bool, err error) {
 		synced = true
 	default:
 	}
-	for _, m := range u.list() {
+	for _, m := range u.required() {
 		if err := m.hasEnded(); err != nil {
 			return false, err
 		}
@@ -397,10 +410,18 @@ func (u *members[E]) areSynced() (synced bool, err error) {
 	return synced, nil
 }
 
-// Status aggregates the members; it is healthy only if all of them are. Without members, it is at
-// each moment what it is to be: empty.
+// required are the members that are not optional.
+func (u *members[E]) required() []*member[E] {
+	return slices.DeleteFunc(u.list(), func(m *member[E]) bool { return m.optional })
+}
+
+func (u *members[E]) isEmpty() bool { return len(u.list()) == 0 }
+
+// Status aggregates the members; it is healthy only if all of them are that are not optional.
+// Without such members, it is at each moment what it is to be: empty. Its verdict is
+// [Status.Verdict]'s.
 func (u *members[E]) Status() reflector.Status {
-	all := u.list()
+	all := u.required()
 	if len(all) == 0 {
 		return reflector.Status{Phase: reflector.Watching, Synced: true, Class: reflector.OK, ProvenAt: time.Now()}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -42,4 +43,30 @@ func TestMemberWithoutWatchLists(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOptionalMember: a union is synced and ready without a member that is refused, if that is
+// optional. A union without members is not ready, since nobody knows what it is to have.
+func TestOptionalMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := informer.NewUnion[*corev1.Pod]()
+		start(t, u)
+		synctest.Wait()
+		require.ErrorContains(t, u.Ready(time.Minute), "the union has no members")
+		refused := &refusable{podSource: newServer("a").of("a"), refused: true}
+		_, err := u.AddOptional("optional", refused)
+		require.NoError(t, err)
+		join(t, u, "needed", newServer("b").of("b"))
+		require.NoError(t, u.WaitSynced(t.Context()))
+		synctest.Wait()
+		require.NoError(t, u.Ready(time.Minute))
+		require.Equal(t, []string{"ns/b"}, keysOf(u.Snapshot()))
+		require.NotEmpty(t, u.Snapshot().ResourceVersion())
+		members := u.Members()
+		require.True(t, members[0].Optional)
+		require.Error(t, members[0].Err)
+		refused.refuse(false)
+		time.Sleep(time.Hour)
+		require.Equal(t, []string{"ns/a", "ns/b"}, keysOf(u.Snapshot()))
+	})
 }

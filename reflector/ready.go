@@ -24,8 +24,10 @@ func (r *Reflector[T]) Ready(maxStaleness time.Duration) error {
 	return r.Status().Verdict(maxStaleness).Err
 }
 
+var errNoCopies = errors.New("nothing is ready: give ReadyHandler the copies that the program needs")
+
 // ReadyHandler answers a readiness probe for any number of copies: 200 when all are ready, 503 and
-// a line for each that is not otherwise. It does not block.
+// a line for each that is not otherwise. Without copies nothing is ready: 503. It does not block.
 func ReadyHandler(maxStaleness time.Duration, copies ...Readier) http.Handler {
 	for i, c := range copies {
 		if null.Is(c) {
@@ -38,6 +40,9 @@ func ReadyHandler(maxStaleness time.Duration, copies ...Readier) http.Handler {
 			if err := c.Ready(maxStaleness); err != nil {
 				all = append(all, fmt.Errorf("copy %d: %w", i+1, err))
 			}
+		}
+		if len(copies) == 0 {
+			all = append(all, errNoCopies)
 		}
 		if err := errors.Join(all...); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"iter"
 	"reflect"
 
@@ -184,15 +185,41 @@ func valued(operator selection.Operator) bool {
 
 // Find returns the object of a name in a namespace, which is empty for cluster scope. from is a
 // snapshot, an indexer, an informer or a lease. If there is no such object, apierrors.IsNotFound is
-// true of the error, which has T's name for the resource.
+// true of the error, which has T's name for the resource. It is not as long as from has no whole
+// state of the server: then nobody knows.
 func Find[T Object](from interface{ Get(key string) (T, bool) }, namespace, name string) (T, error) {
+	unread := isUnread[T](from) // asked first: the state may come meanwhile
 	obj, ok := from.Get(Key(namespace, name))
-	if !ok {
+	switch {
+	case ok:
+		return obj, nil
+	case unread:
+		return obj, fmt.Errorf("store: find %s: not read yet: the collection has no whole state of the server", Key(namespace, name))
+	default:
 		kind := reflect.TypeFor[T]()
 		if kind.Kind() == reflect.Pointer {
 			kind = kind.Elem()
 		}
 		return obj, apierrors.NewNotFound(schema.GroupResource{Resource: kind.Name()}, name)
 	}
-	return obj, nil
+}
+
+// isUnread reports whether from is a copy without a whole state of its server.
+func isUnread[T Object](from any) bool {
+	if copied, ok := from.(interface{ Synced() <-chan struct{} }); ok {
+		select {
+		case <-copied.Synced():
+			return false
+		default:
+			return true
+		}
+	}
+	if versioned, ok := from.(interface{ ResourceVersion() string }); ok && versioned.ResourceVersion() != "" {
+		return false
+	}
+	if copied, ok := from.(Snapshotter[T]); ok {
+		from = copied.Snapshot()
+	}
+	now, ok := from.(Snapshot[T])
+	return ok && now.ResourceVersion() == "" && now.Len() == 0
 }

@@ -138,6 +138,13 @@ func TestSelectLooksAtFew(t *testing.T) {
 // TestFind: the error is that of the API, from a snapshot and from an indexer.
 func TestFind(t *testing.T) {
 	x := store.NewIndexer[*corev1.Pod]()
+	for _, unread := range []interface {
+		Get(string) (*corev1.Pod, bool)
+	}{x, x.Snapshot(), store.Snapshot[*corev1.Pod]{}} {
+		_, err := store.Find(unread, "ns", "a")
+		require.ErrorContains(t, err, "ns/a: not read yet")
+		require.False(t, apierrors.IsNotFound(err))
+	}
 	require.NoError(t, x.Add(pod("a", 1)))
 	got, err := store.Find(x, "ns", "a")
 	require.NoError(t, err)
