@@ -170,10 +170,11 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 	r.announce()
 }
 
-// asksItself reports whether a cache has relied on the probes of others for long enough.
+// asksItself reports whether a cache has relied on the probes of others for long enough, or one of
+// the others was contradicted.
 func (r *Reflector[T]) asksItself(now time.Time) bool {
 	_, compared := r.status.comparison()
-	return now.Sub(r.prober.own) >= ownProbe && now.Sub(compared) >= ownProbe
+	return r.origin.contradicted(r.prober.own) || now.Sub(r.prober.own) >= ownProbe && now.Sub(compared) >= ownProbe
 }
 
 // toldBy takes in the answer to another copy's probe. If this copy has moved since, its version may

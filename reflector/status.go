@@ -299,7 +299,7 @@ func (k *statusKeeper) well(healed bool) (news bool) {
 		case k.lost != nil:
 			s.Err, s.Class, s.Attempts = k.lost, classify(k.lost), 0
 			return
-		case s.Synced && !k.proof.whole():
+		case !s.ProvenAt.IsZero() && !k.proof.whole(): // else the verdict says that it may be old
 			if s.Err == nil {
 				s.Since = time.Now()
 			}

@@ -78,7 +78,7 @@ func startAgent(t *testing.T, options ...reflector.Option) *agent {
 	api := listwatchtest.NewServer(t)
 	a := &agent{wire: w, pods: listwatchtest.Serve(api, listwatchtest.Pods()).Origin(), held: map[types.UID]*corev1.Pod{}}
 	server := &http.Server{Handler: http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("limit") == "1" {
+		if limit := r.URL.Query().Get("limit"); limit == "1" || limit == "300" {
 			w.probes.Add(1)
 		} else {
 			w.requests.Add(1)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -149,7 +150,7 @@ func (w *situation) damaged(n int) {
 		switch query := r.URL.Query(); {
 		case isWatchList(r):
 			return refusal(r, http.StatusUnprocessableEntity)
-		case query.Get("watch") != "" || query.Get("limit") == "1":
+		case query.Get("watch") != "" || isProbe(query):
 			return nil
 		}
 		version, pods := w.truth()
@@ -183,7 +184,7 @@ func (w *situation) probes(edit func(*corev1.Pod)) {
 	w.door.rule.Store(&rule{answer: func(r *http.Request) *http.Response {
 		version, pods := w.truth()
 		switch query := r.URL.Query(); {
-		case query.Get("limit") == "1":
+		case isProbe(query):
 			pod := pods[0].DeepCopy()
 			edit(pod)
 			return answerOf(r, http.StatusOK, listOf(version, []*corev1.Pod{pod}, len(pods)-1))
@@ -193,6 +194,11 @@ func (w *situation) probes(edit func(*corev1.Pod)) {
 		return nil
 	}})
 	w.until(func(s reflector.Status) bool { return s.Verdict(0).Err != nil })
+}
+
+// isProbe reports whether a LIST is of one object, or of a page to be compared.
+func isProbe(query url.Values) bool {
+	return query.Get("limit") == "1" || query.Get("limit") == "300"
 }
 
 // listOf is a PodList in JSON.
