@@ -67,8 +67,8 @@ const maxMessage = 512
 // adviceForSpace: etcd's own sentence names no remedy.
 const adviceForSpace = "compact and defragment it or raise --quota-backend-bytes, then etcdctl alarm disarm"
 
-// StatusOf turns an error of etcd or gRPC into one that a reflector knows: an API status error, that
-// of a connection, or that of ctx. Their texts name addresses and no keys.
+// StatusOf turns an error of etcd or gRPC into one that a reflector knows: an API status error,
+// that of a connection, or that of ctx. Their texts name addresses and no keys.
 func StatusOf(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, errStopped) {
 		return err

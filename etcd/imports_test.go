@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestASourceLinksNoServer: who reads objects in an etcd gets none of the server half, which package
-// origin needs.
+// TestASourceLinksNoServer: who reads objects in an etcd gets none of the server half, which
+// package origin needs.
 func TestASourceLinksNoServer(t *testing.T) {
 	linked := func(of string) string {
 		out, err := exec.Command("go", "list", "-deps", of).Output()

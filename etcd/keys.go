@@ -30,8 +30,8 @@ func (s *Source[T]) Expiry() time.Duration { return s.options.expiry }
 func (s *Source[T]) Key(of string) string { return s.prefix + of }
 
 // Get reads one object by its store key, with a quorum. Revision is that of its last change; it is
-// zero if there is no such object. Errors are those of [StatusOf], and 500 for a value that cannot be
-// read.
+// zero if there is no such object. Errors are those of [StatusOf], and 500 for a value that cannot
+// be read.
 func (s *Source[T]) Get(ctx context.Context, key string) (obj T, revision int64, err error) {
 	answer, err := s.client.Get(ctx, s.Key(key))
 	if err != nil || len(answer.Kvs) == 0 {

@@ -50,9 +50,10 @@ func WithProgressEvery(d time.Duration) Option {
 	return func(o *options) { o.progress = d }
 }
 
-// WithExpiry has objects that a collection of package origin writes expire: etcd deletes an object this long after
-// its last write, or up to a twentieth later, and a minute at most. kube-apiserver's events have an
-// hour. Default, and zero: objects stay. It panics below a second, which is etcd's unit.
+// WithExpiry has objects that a collection of package origin writes expire: etcd deletes an object
+// this long after its last write, or up to a twentieth later, and a minute at most.
+// kube-apiserver's events have an hour. Default, and zero: objects stay. It panics below a second,
+// which is etcd's unit.
 func WithExpiry(d time.Duration) Option {
 	if d != 0 && d < time.Second {
 		panic(fmt.Sprintf("etcd: WithExpiry(%s): give a second at least, or zero for objects that stay", d))

@@ -168,8 +168,8 @@ func TestPanicShowsWhileAnotherHandlerBlocks(t *testing.T) {
 	})
 }
 
-// TestUnionWithoutMembers: a union without members that Run keeps is synced and empty, but not ready:
-// nobody has said what it is to have. A member that is not right is named.
+// TestUnionWithoutMembers: a union without members that Run keeps is synced and empty, but not
+// ready: nobody has said what it is to have. A member that is not right is named.
 func TestUnionWithoutMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := informer.NewUnion[*corev1.Pod]()

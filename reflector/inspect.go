@@ -88,7 +88,8 @@ func (r *Reflector[T]) byName(ctx context.Context) (claim, error) {
 			return list
 		})
 		switch class := classify(err); {
-		case class == Refused, class == Forbidden, class == NotFound: // it takes no such requests, for now
+		// it takes no such requests, for now
+		case class == Refused, class == Forbidden, class == NotFound:
 			r.noSingles = singlesAgain
 		case err != nil:
 			return claim{}, err

@@ -59,7 +59,8 @@ func (r *Reflector[T]) report(s step, class Class, o outcome) {
 	interrupted := false
 	switch s.kind {
 	case doWatch:
-		if interrupted = r.machine.watches.interrupted(class, o); interrupted { // the server may have gone back
+		// the server may have gone back
+		if interrupted = r.machine.watches.interrupted(class, o); interrupted {
 			r.status.interrupted(o.at)
 			r.prober.within(r.soon())
 		}

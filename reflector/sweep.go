@@ -36,7 +36,8 @@ type sweepState uint8
 const (
 	swept    sweepState = iota // none is under way
 	sweeping                   // a page is due
-	settling                   // objects that the server did not have may still be deleted by events
+	// objects that the server did not have may still be deleted by events
+	settling
 )
 
 // lister is a source that can list metadata alone, which costs less than objects.
@@ -52,7 +53,8 @@ func (r *Reflector[T]) sweeps(ctx context.Context, now time.Time, shared bool) (
 	interrupted := compared.Before(cut)
 	alone := !shared || now.Sub(r.prober.own) >= ownProbe
 	due := interrupted || r.origin.contradicted(compared) ||
-		alone && now.Sub(compared) >= ownProbe && r.prober.own.After(compared) // by turns with a single object
+		// by turns with a single object
+		alone && now.Sub(compared) >= ownProbe && r.prober.own.After(compared)
 	if s.state == swept && due || s.state != swept && s.asked.Before(cut) {
 		clear(r.absent)
 		*s = sweep{state: sweeping, asked: now, limit: int64(max(sweepPage, held.Len()/sweepPages))}

@@ -147,7 +147,8 @@ func (r *Reflector[T]) followed(ctx context.Context, w *openWatch[T]) {
 	o := w.outcome
 	o.version = w.position.at
 	if o.err == nil {
-		o.err = stream.Cause(w.guard.Ctx, w.guard.Ctx.Err()) // a source may end cleanly when its context does
+		// a source may end cleanly when its context does
+		o.err = stream.Cause(w.guard.Ctx, w.guard.Ctx.Err())
 	}
 	o.sent = w.guard.Lived()
 	o.due = o.sent >= w.timeout-w.timeout/10

@@ -46,8 +46,8 @@
 //     or twice that before a watch has brought its first event or bookmark.
 //  4. A state that is older than the last one is believed only if the server tells it twice: its
 //     etcd was restored from a backup. After an interruption the server's state counts, whichever
-//     version is newer. With [WithNamespaceWatch] an object of the same UID and version is taken for
-//     the same.
+//     version is newer. With [WithNamespaceWatch] an object of the same UID and version is taken
+//     for the same.
 //  5. [Refs.Changes] leads from state to state: each change begins where the last one of its name
 //     ended. Nothing is lost, nothing is told twice, and a slow reader costs no queue.
 //  6. A Secret or ConfigMap with immutable set is read once, and not followed. It is read again

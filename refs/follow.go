@@ -165,7 +165,8 @@ func (r *Refs[T]) leaveTurn(t **turn, err error) {
 		return
 	}
 	switch class := reflector.Classify(err); class {
-	case reflector.TLS, reflector.Credentials, reflector.Unauthorized, reflector.WrongAnswer: // a person must act
+	// a person must act
+	case reflector.TLS, reflector.Credentials, reflector.Unauthorized, reflector.WrongAnswer:
 		r.log.Error(err, "The server does not answer", "class", class)
 	default:
 		if r.gate.trouble() != nil {
@@ -375,7 +376,8 @@ func (r *Refs[T]) patrol(ctx context.Context) {
 func (r *Refs[T]) inspect(e *entry[T], now time.Time) {
 	run := e.run
 	if run == nil {
-		if e.shared() && !e.agrees() && now.Sub(e.contact) > r.options.liveness/9 { // an echo would have come
+		// an echo would have come
+		if e.shared() && !e.agrees() && now.Sub(e.contact) > r.options.liveness/9 {
 			e.doubt = true
 			r.again(e)
 		}

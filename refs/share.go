@@ -282,7 +282,8 @@ func (w *sharing[T]) Change(event listwatch.Event[*metav1.PartialObjectMetadata]
 		e.told = ""
 	}
 	switch {
-	case !e.shared(), e.agrees(), store.Version(e.version).Reaches(version): // it is being read, or was
+	// it is being read, or was
+	case !e.shared(), e.agrees(), store.Version(e.version).Reaches(version):
 	case event.Type == watch.Deleted:
 		e.version = event.ResourceVersion
 		return r.take(e, *new(T))

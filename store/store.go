@@ -3,8 +3,8 @@ package store
 import "iter"
 
 // Store is the target of a reflector's writes. Any type may implement it; the interface is frozen
-// and never grows. A store may also be a [Bookmarker], a [Historian], a [Sized] and a [Snapshotter]:
-// the reflector finds out by type assertion.
+// and never grows. A store may also be a [Bookmarker], a [Historian], a [Sized] and a
+// [Snapshotter]: the reflector finds out by type assertion.
 //
 // One reflector calls one method at a time. Objects are handed over: the store may keep them, and
 // neither side modifies them afterwards. An error means that the store did not take the change; the

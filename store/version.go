@@ -13,8 +13,8 @@ type Version string
 // VersionOf is the version of an object.
 func VersionOf(obj Object) Version { return Version(obj.GetResourceVersion()) }
 
-// Compare orders two versions: order is negative if v is older, zero if they are equal, and positive
-// if v is newer. If they cannot be compared, comparable is false, and order is zero.
+// Compare orders two versions: order is negative if v is older, zero if they are equal, and
+// positive if v is newer. If they cannot be compared, comparable is false, and order is zero.
 func (v Version) Compare(other Version) (order int, comparable bool) {
 	switch {
 	case !v.ordered() || !other.ordered():

@@ -45,8 +45,8 @@ type keptCertificate struct {
 	problem string // why the files cannot be used; empty if they can
 }
 
-// lookEvery is how often the files are read, at most, and renewEvery is how often a certificate that
-// is about to end is made anew, at most.
+// lookEvery is how often the files are read, at most, and renewEvery is how often a certificate
+// that is about to end is made anew, at most.
 const (
 	lookEvery  = time.Second
 	renewEvery = time.Hour

@@ -26,9 +26,10 @@ const (
 	answerPatience   = 10 * time.Second // for the first answer of an etcd
 	shutdownPatience = 5 * time.Second  // for requests that are being answered
 	headerPatience   = 10 * time.Second // for the head of a request
-	idlePatience     = 90 * time.Second // for the next request on a connection, as on the API server
-	silencePatience  = 30 * time.Second // for a client of HTTP/2 that takes nothing at all
-	reportAfter      = 10 * time.Second // without a first list
+	// for the next request on a connection, as on the API server
+	idlePatience    = 90 * time.Second
+	silencePatience = 30 * time.Second // for a client of HTTP/2 that takes nothing at all
+	reportAfter     = 10 * time.Second // without a first list
 )
 
 // serve runs until ctx ends.

@@ -58,7 +58,8 @@ func TestStreamsShareAToken(t *testing.T) {
 	open()
 	require.EqualValues(t, 1, asked.Load())
 
-	_, err = client.UserAdd(t.Context(), "other", "secret") // the token is of an old revision of the rights
+	// the token is of an old revision of the rights
+	_, err = client.UserAdd(t.Context(), "other", "secret")
 	require.NoError(t, err)
 	_, err = client.Get(t.Context(), "a")
 	require.NoError(t, err)

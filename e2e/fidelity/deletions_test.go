@@ -86,8 +86,8 @@ func TestFieldLabelsAreThoseOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// pathsOfKinds are the paths of the collections that can be created in and listed, by apiVersion and
-// kind, with NAMESPACE for the namespace.
+// pathsOfKinds are the paths of the collections that can be created in and listed, by apiVersion
+// and kind, with NAMESPACE for the namespace.
 func (s *side) pathsOfKinds(t *testing.T) map[string]string {
 	t.Helper()
 	paths := map[string]string{}

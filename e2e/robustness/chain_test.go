@@ -28,8 +28,8 @@ import (
 )
 
 // TestThreeCachesInARow: readers read a cache of a cache of a cache of the origin.
-// Every connection of the row is cut, reset, held back and lost. The third serves HTTP/2. No cache lists a second time, so that etcd's
-// validators ask for every change.
+// Every connection of the row is cut, reset, held back and lost. The third serves HTTP/2. No cache
+// lists a second time, so that etcd's validators ask for every change.
 //
 // A second silent watch has a reflector list again, since a watch from a version of the future is
 // silent too. That is right, but a relist steps over changes. So the API server is read over

@@ -1,7 +1,7 @@
 // Package origin has a [Collection], whose objects an etcd keeps: the origin of the objects, as
 // beside kube-apiserver. It is written by the rules of server/collection, which are those of an API
-// server. apiserver.ServeCollection serves it to Kubernetes clients, so that it survives its server,
-// and several servers share one truth. To read what others write, package etcd is enough.
+// server. apiserver.ServeCollection serves it to Kubernetes clients, so that it survives its
+// server, and several servers share one truth. To read what others write, package etcd is enough.
 //
 // # Guarantees
 //

@@ -41,8 +41,9 @@ type Collection[T store.Object] struct {
 //	apiserver.ServeCollection(server, pods.Collection, resource.View, apiserver.FilledBy(pods))
 //	err = pods.Run(ctx) // until ctx ends
 //
-// Objects of another version than the kind's are refused. Types with generated code are stored in protobuf, documents in JSON, as
-// kube-apiserver stores them. It fails on a source of one namespace, and as collection.New does.
+// Objects of another version than the kind's are refused. Types with generated code are stored in
+// protobuf, documents in JSON, as kube-apiserver stores them. It fails on a source of one
+// namespace, and as collection.New does.
 func New[T store.Object](
 	source *etcd.Source[T], kind watchcache.Kind[T], rules collection.Rules[T], options ...watchcache.Option,
 ) (*Collection[T], error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// Sink takes in what a stream brings, in order. An error ends the stream.
+// Sink takes in the events of a stream, in order. An error ends the stream.
 type Sink[T store.Object] interface {
 	// Item is an object of the state. The event of a LIST has no size.
 	Item(event listwatch.Event[T]) error

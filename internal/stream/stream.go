@@ -1,6 +1,6 @@
-// Package stream is the protocol of one list and watch: what is asked for, where the initial state
-// ends, how long silence is borne, and why a stream has ended. A reflector and a set of references
-// share it; each decides by itself what it asks for next.
+// Package stream is the protocol of one list and watch: the requests, the end of the initial state,
+// the patience with silence, and the reasons why a stream ends. A reflector and a set of references
+// share it; each chooses its own next request.
 package stream
 
 import (
@@ -82,7 +82,7 @@ const (
 	End
 )
 
-// PartOf tells what an event is before the initial state has ended. Until then a server sends
+// PartOf names the part of an event before the end of the initial state. Until then a server sends
 // additions and bookmarks; another event means that it does not know this kind of request.
 func PartOf[T store.Object](event listwatch.Event[T]) (Part, error) {
 	switch {

@@ -65,8 +65,8 @@
 // encodings (TestCompressedListsSayTheSame).
 //
 // A burst of more than 4 KB over HTTP/1.1 takes two system calls, and one of more than 8 KB three
-// (TestABurstIsFewSystemCalls): net/http has a buffer of 4 KB below each chunk, and offers no larger
-// one.
+// (TestABurstIsFewSystemCalls): net/http has a buffer of 4 KB below each chunk, and offers no
+// larger one.
 //
 // A client that does not read is cut after 30 seconds, and leaves nothing behind
 // (TestAReaderOfAByteASecondIsCut, TestBadReadersLeaveNothingBehind,
@@ -76,7 +76,8 @@
 // an HTTP2.WriteByteTimeout, a connection of HTTP/2 is cut within a minute if its client takes
 // nothing at all (TestAStreamEndsWithAClientThatDoesNotRead).
 //
-// An idle watch keeps a goroutine and the buffers of net/http. A watch over a web socket, as a browser makes it, has a message for each event (TestWebSocket).
+// An idle watch keeps a goroutine and the buffers of net/http. A watch over a web socket, as a
+// browser makes it, has a message for each event (TestWebSocket).
 //
 // A body is read up to 3 MiB, for at most a minute. A document has at most 256 levels of nesting,
 // and fewer the larger it is (TestNestedBodiesAreCheap, TestDeepBodies). Writes run at once as far

@@ -36,8 +36,8 @@ const (
 const oneMetadata, manyMetadata = "PartialObjectMetadata", "PartialObjectMetadataList"
 
 // negotiate picks the first clause of the Accept header that this server speaks for objects like
-// sample. As is the kind that the clause names; empty if the objects keep their own. Errors: 406, and
-// 400 for an unknown includeObject.
+// sample. As is the kind that the clause names; empty if the objects keep their own. Errors: 406,
+// and 400 for an unknown includeObject.
 func negotiate(r *http.Request, sample any) (f format, as string, err error) {
 	rows := metav1.IncludeObjectPolicy(r.URL.Query().Get("includeObject"))
 	switch rows {

@@ -38,8 +38,8 @@ type serving struct {
 func owned(s *serving) { s.owned = true }
 
 // Follower keeps a cache equal to its upstream, and knows how well it does. A [reflector.Reflector]
-// of any type is one, and so is an origin.Collection. If it also has a method Unreadable() error, as
-// that has, each read is refused with that error while there is one.
+// of any type is one, and so is an origin.Collection. If it also has a method Unreadable() error,
+// as that has, each read is refused with that error while there is one.
 type Follower interface{ Status() reflector.Status }
 
 // unreadable is the error of each read, if the follower has one.
@@ -77,7 +77,8 @@ type Health struct {
 	// copy is not right, or not proven within three minutes: see [reflector.Status.Verdict].
 	Stale bool
 	// Verdict is that of the follower's cache, with a proof of the last three minutes;
-	// [reflector.OK] without a follower. ProvenAt is the moment of that proof, and zero without one.
+	// [reflector.OK] without a follower. ProvenAt is the moment of that proof, and zero without
+	// one.
 	Verdict  reflector.Verdict
 	ProvenAt time.Time
 	// Since is when a stale copy was last known to be fresh; zero if it never was.

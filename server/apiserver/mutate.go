@@ -73,8 +73,8 @@ func (e *resourceEndpoint[T]) deleter(o metav1.DeleteOptions) *collection.Collec
 	return e.collection.With(collection.WriteOptions{DryRun: len(o.DryRun) > 0})
 }
 
-// serveDelete answers DELETE of one object: with the object where it stays or its kind says so, with
-// a Status otherwise.
+// serveDelete answers DELETE of one object: with the object where it stays or its kind says so,
+// with a Status otherwise.
 func (e *resourceEndpoint[T]) serveDelete(c call) error {
 	options, err := readDeleteOptions(c)
 	if err == nil {

@@ -25,8 +25,8 @@ const (
 const apiServices = "/apis/apiregistration.k8s.io/v1/apiservices/"
 
 // owner asks for the server behind a group version. An upstream without an APIService for it
-// answers itself. So does every upstream for the core group, which makes it one; most agents read no
-// other.
+// answers itself. So does every upstream for the core group, which makes it one; most agents read
+// no other.
 func (u *upstream) owner(ctx context.Context, gv schema.GroupVersion) (owner, error) {
 	if gv.Group == "" {
 		return local, nil
@@ -70,7 +70,8 @@ func (g guard) WrappedRoundTripper() http.RoundTripper { return g.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
 func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") { // a proof, which brings nothing in
+	// a proof, which brings nothing in
+	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
 		return g.RoundTripper.RoundTrip(r)
 	}
 	by, err := g.relay.upstream.owner(r.Context(), g.resource.GroupVersion())

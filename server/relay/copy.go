@@ -24,8 +24,8 @@ const (
 	// and missingFor is that of a copy of a kind that the upstream does not serve.
 	refusedFor = 30 * time.Second
 	missingFor = time.Second
-	// refusalPatience is how long the upstream must refuse a copy that has been filled: an API server
-	// that has just started may not know its roles yet.
+	// refusalPatience is how long the upstream must refuse a copy that has been filled: an API
+	// server that has just started may not know its roles yet.
 	refusalPatience = time.Minute
 )
 

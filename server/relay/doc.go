@@ -56,7 +56,8 @@
 //     discovery and OpenAPI are answered as they were last, with a Warning (TestTheUpstreamIsAway).
 //  9. With [WithJournals], a restart costs no list: the copies go on from their files, and a
 //     client's watch goes on at its version (TestARestartCostsNoList). Secrets are in no file.
-//  10. A list of an aggregated API may depend on the user, so it is copied only if [Aggregated] names
+//  10. A list of an aggregated API may depend on the user, so it is copied only if [Aggregated]
+//     names
 //     it. An APIService may change at any time (TestAnAggregatedAPIIsNotCopied,
 //     TestAnAPIServiceBecomesAggregated, TestWithoutTheRightToAPIServices).
 //  11. With [WithAudit], each read that the upstream does not see is told with its user, its target
@@ -68,10 +69,10 @@
 //
 // With [Only], the copies are those of the given scopes, and every read beyond them is passed on
 // (TestScopes, TestSelectorsAreComparedByMeaning); [Relay.Check] tells mistakes in them
-// (TestCheckSaysWhatToWrite). A copy that the upstream refuses to fill, such as for a missing right, is tried
-// again after half a minute. Until then its readers are passed on, and the log, /readyz?verbose and a
-// metric say so (TestAKindThatTheRelayMayNotRead). An upstream need not have watch lists
-// (TestAServerWithoutWatchLists).
+// (TestCheckSaysWhatToWrite). A copy that the upstream refuses to fill, such as for a missing
+// right, is tried again after half a minute. Until then its readers are passed on, and the log,
+// /readyz?verbose and a metric say so (TestAKindThatTheRelayMayNotRead). An upstream need not have
+// watch lists (TestAServerWithoutWatchLists).
 //
 // When a definition changes how objects are read, such as by a new default, a copy shows it with
 // the next version of each object. While a kind vanishes upstream, a 503 may come before the 404.

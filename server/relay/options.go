@@ -68,9 +68,9 @@ func Only(scopes ...Scope) Option {
 	return func(o *options) { o.scopes = append(o.scopes, scopes...) }
 }
 
-// Aggregated also copies resources that an aggregated API serves: an APIService names another server
-// for their group version. Such a server may show each user other objects of a list. A copy shows
-// all of them to all who may list it, so name only resources for which that is right.
+// Aggregated also copies resources that an aggregated API serves: an APIService names another
+// server for their group version. Such a server may show each user other objects of a list. A copy
+// shows all of them to all who may list it, so name only resources for which that is right.
 //
 // By default the reads of aggregated APIs are passed on. So are those of kinds that are not built
 // in, if the relay's credential may not get apiservices.apiregistration.k8s.io.

@@ -121,8 +121,8 @@ func (c *Cache[T]) reach(ctx context.Context, version uint64, look func() (view[
 }
 
 const (
-	// askPatience bounds one question to the upstream. One may take twice as long as the one before,
-	// up to mostPatience: an upstream that is under load answers in the end.
+	// askPatience bounds one question to the upstream. One may take twice as long as the one
+	// before, up to mostPatience: an upstream that is under load answers in the end.
 	askPatience  = 3 * time.Second
 	mostPatience = 12 * time.Second
 	// askEvery is how often progress is asked for while a reader waits, as by the API server.

@@ -157,9 +157,9 @@ const (
 )
 
 // Run writes the journal until ctx ends, or the cache is closed. Then it writes what is missing,
-// and returns once that is on the disk. No failure of the disk ends it: the logger of ctx, or klog's,
-// is told when the file cannot be written, and when it can be again. Call it once; it fails on a
-// second call.
+// and returns once that is on the disk. No failure of the disk ends it: the logger of ctx, or
+// klog's, is told when the file cannot be written, and when it can be again. Call it once; it fails
+// on a second call.
 func (j *Journal[T]) Run(ctx context.Context) error {
 	if j.ran.Swap(true) {
 		return errors.New("watchcache: Journal.Run was called twice: open the journal anew for another cache")

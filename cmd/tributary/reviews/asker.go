@@ -48,8 +48,8 @@ const (
 
 var errBusy = errors.New("too many reviews at once")
 
-// asker is the transport of reviews. It asks each question once for all who wait for the answer,
-// gives the last positive answer while the upstream is away, and bounds what is asked at once.
+// asker is the transport of reviews: one request for all who wait for the same answer, the last
+// positive answer while the upstream is away, and bounds on the questions at once.
 type asker struct {
 	upstream http.RoundTripper
 	times    settings
@@ -63,9 +63,10 @@ type asker struct {
 	mu sync.Mutex // guards the next fields of records
 }
 
-// record is what is known of one kind of review.
+// record is the state of one kind of review.
 type record struct {
-	fresh, renewals lane // renewals have their own: clients with wrong tokens cannot keep them waiting
+	// renewals have their own: clients with wrong tokens cannot keep them waiting
+	fresh, renewals lane
 
 	Review
 	away time.Time // the upstream did not answer, and is not asked again before this
@@ -133,8 +134,8 @@ func (a *asker) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// answer returns what is remembered, or asks. The end of the request ends the wait, and not the
-// question.
+// answer returns an answer from memory, or that of the upstream. The end of the request ends the
+// wait, and not the question.
 func (a *asker) answer(q question) ([]byte, error) {
 	if known, ok := a.refused.Get(q.key); ok {
 		return known.([]byte), nil

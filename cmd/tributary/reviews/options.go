@@ -83,8 +83,8 @@ func WithClientCA(file string) Option { return func(s *settings) { s.clientCA = 
 func WithoutTokens() Option { return func(s *settings) { s.noTokens = true } }
 
 // WithRenewal sets how long an accepted token, or a right, counts before the upstream is asked
-// again: the longest time for which a right that was taken away is still used. The upstream is asked
-// after seven tenths of it. The default is a minute, the minimum a second.
+// again: the longest time for which a right that was taken away is still used. The upstream is
+// asked after seven tenths of it. The default is a minute, the minimum a second.
 func WithRenewal(every time.Duration) Option { return func(s *settings) { s.renewal = every } }
 
 // WithRefusal sets how long a refused token, or a missing right, is remembered: the longest time

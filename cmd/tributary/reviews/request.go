@@ -31,7 +31,7 @@ import (
 // 10 KiB.
 const mostToken = 64 << 10
 
-// malformed refuses what the question to the upstream could not say as the request says it.
+// malformed refuses requests that the question to the upstream could not repeat word by word.
 func malformed(r *http.Request) error {
 	for header := range r.Header {
 		if strings.HasPrefix(header, "Impersonate-") {
@@ -85,7 +85,8 @@ func attributesOf(r *http.Request) (*authorizer.AttributesRecord, error) {
 	if routed.Name == "" { // kube-apiserver finds it in the field selector
 		judged.Name = ""
 	}
-	if routed.Resource.Resource == "namespaces" && routed.Namespace == "" { // an object is in itself
+	// an object is in itself
+	if routed.Resource.Resource == "namespaces" && routed.Namespace == "" {
 		judged.Namespace = ""
 	}
 	switch {
@@ -152,7 +153,8 @@ func later(code int, reason metav1.StatusReason, seconds int32, message string) 
 func respond(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set("Cache-Control", "no-cache, private")
 	if apierrors.IsUnauthorized(err) && r.ProtoMajor == 2 {
-		w.Header().Set("Connection", "close") // no connection of HTTP/2 is kept for an unknown client
+		// no connection of HTTP/2 is kept for an unknown client
+		w.Header().Set("Connection", "close")
 	}
 	responsewriters.RespondWithError(w, r, err, scheme.Codecs)
 }

@@ -66,7 +66,7 @@ func New(config *rest.Config, options ...Option) (*Reviews, error) {
 }
 
 // delegate joins the authenticators and the authorizer of k8s.io/apiserver. Their requests go
-// through the asker, which knows what to do while the upstream is away.
+// through the asker, for the time while the upstream is away.
 func (r *Reviews) delegate(config *rest.Config) error {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *Reviews) Handler(next http.Handler) http.Handler {
 
 // access is a request that the upstream allows.
 type access struct {
-	request *http.Request // without what only the access control needs
+	request *http.Request // without the token of a web socket
 	verb    string
 	ends    time.Time // of the client's certificate; zero: it has come with a token
 }

@@ -94,8 +94,8 @@ func (f *ByResource) Shutdown() {
 }
 
 // FromConfig reads a resource with a REST client of its own. Objects share memory with those of
-// other namespaces that are read with the very same config. It panics if the config makes no client,
-// of which its owner has made one before.
+// other namespaces that are read with the very same config. It panics if the config makes no
+// client, of which its owner has made one before.
 func FromConfig(
 	config *rest.Config, resource schema.GroupVersionResource, namespace string, example clientgo.Object, narrow listwatch.FuncsOption,
 ) listwatch.ListerWatcher[clientgo.Object] {
