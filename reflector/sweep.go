@@ -6,13 +6,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
 
 const (
 	// sweepPage is how many objects are compared at once, at least.
-	sweepPage = 300
+	sweepPage = stream.ProbePage
 	// sweepPages is how many pages a sweep has at most: at one each probePause, it ends before the
 	// server forgets the continue token (5 minutes).
 	sweepPages = 40

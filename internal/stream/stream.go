@@ -40,6 +40,10 @@ const (
 	overtime = 30 * time.Second
 )
 
+// ProbePage is how many objects a probe compares at once, at least. No list of a state has such a
+// page, so that the recorders of tests know a probe by it.
+const ProbePage = 300
+
 // UntilState is how long a watch list may be silent before its state has come.
 func UntilState(liveness time.Duration) time.Duration { return min(watchListPatience, liveness) }
 

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/internal/pointer"
+	protocol "github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -16,7 +17,7 @@ import (
 // instead. Each complete list is a stream, each watch another; a watch list is one stream.
 //
 // Some answers are not recorded: lists that break off, a reflector's probes (whole lists at a limit
-// of one), and watches that begin without a version.
+// of one, and lists at one of 300), and watches that begin without a version.
 // Nor is anything after an object that cannot be decoded, since the reader must then list again.
 func RecordSource[T store.Object](reader string, source listwatch.ListerWatcher[T]) (listwatch.ListerWatcher[T], *Recording) {
 	r := &Recording{history: History{Reader: reader}}
@@ -44,8 +45,8 @@ func (s *recordedSource[T]) list(request metav1.ListOptions, list listwatch.List
 			}
 		}
 		meta := list.Meta()
-		if request.Limit == 1 && request.Continue == "" && meta.Continue == "" {
-			return // a reflector's probe, which asks for the newest version and keeps nothing
+		if request.Limit == protocol.ProbePage || request.Limit == 1 && request.Continue == "" && meta.Continue == "" {
+			return // a reflector's probe, which keeps nothing
 		}
 		s.listed(request.Continue == "", page, meta)
 	}
