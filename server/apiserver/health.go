@@ -139,6 +139,9 @@ func (e *resourceEndpoint[T]) healthWith(proof watchcache.Proof) Health {
 
 // follow takes in what a follower says.
 func (h *Health) follow(s reflector.Status) {
+	if s.Class == reflector.CatchingUp { // a read without a version waits for a proof of its own
+		s.Err, s.Class = nil, reflector.OK
+	}
 	h.Verdict, h.ProvenAt = s.Verdict(silence), s.ProvenAt
 	switch h.Err, h.Class = s.Err, s.Class; {
 	case h.Err == nil && h.Verdict.Err == nil:

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
@@ -194,11 +195,11 @@ func (r *relay) has(c *client) bool {
 	return true
 }
 
-// upstreamLists counts the lists of everything.
+// upstreamLists counts the lists of everything, but for probes.
 func upstreamLists(upstream *listwatchtest.Collection[*corev1.Pod]) (n int) {
 	for _, r := range upstream.Server().Requests() {
 		watchList := r.Options.SendInitialEvents != nil && *r.Options.SendInitialEvents
-		if watchList || r.Verb == listwatchtest.List && r.Options.Limit != 1 && r.Options.FieldSelector == "" {
+		if watchList || r.Verb == listwatchtest.List && r.Options.Limit != 1 && r.Options.Limit != stream.ProbePage && r.Options.FieldSelector == "" {
 			n++
 		}
 	}
