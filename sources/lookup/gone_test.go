@@ -58,7 +58,7 @@ func (w *workloads) runJobs(s *node, api *scripted) map[*corev1.Pod]string {
 		pod.ResourceVersion = w.jobs.Create(jobOf(fmt.Sprint("other-", i))).ResourceVersion
 		all, want[pod] = append(all, pod), "CronJob "+cron
 		api.set(w.t, all...)
-		w.jobs.Delete(jobOf(name))
+		w.jobs.Remove(jobOf(name)) // a deletion without a policy orphans its pods first
 		time.Sleep(eachAfter)
 	}
 	time.Sleep(30 * time.Second)
