@@ -77,6 +77,7 @@ type run struct {
 	delay  time.Duration // before the request
 	covers uint64        // of entry.wanted
 	from   string        // the oldest version that will do; empty: the server's newest
+	toldAt string        // of the entry, when the run was made
 	lists  bool          // by LIST, and then WATCH
 	urgent chan struct{} // closed when a Get waits for the state; nil once the request is sent
 	rushed bool          // urgent is closed

@@ -45,7 +45,7 @@ func (r *Refs[T]) follow(e *entry[T]) {
 // one that was asked for must be the server's newest.
 func (r *Refs[T]) newRun(e *entry[T], delay time.Duration) *run {
 	n := r.prepare(delay)
-	n.covers = e.wanted
+	n.covers, n.toldAt = e.wanted, e.toldAt
 	if n.lists = !r.rest.Over(time.Now()) || !watchlist.Supported(e.space.source); n.lists {
 		n.Allow(r.options.liveness)
 	}

@@ -240,9 +240,15 @@ func anotherHistory[T store.Object](heads map[*entry[T]]string) bool {
 }
 
 // settle leaves a state that has been read to the watch of its namespace, or reads it again if that
-// knows more. The caller holds the lock.
+// knows more. If it knew more before the request, etcd was restored since, and the watch begins
+// anew; until then, the name keeps its own. The caller holds the lock.
 func (r *Refs[T]) settle(e *entry[T]) error {
 	if store.Version(e.version).Before(store.Version(e.toldAt)) {
+		if h := e.space.share; e.run != nil && e.run.toldAt == e.toldAt {
+			h.back = true
+			h.run.End(stream.ErrWentBack)
+			return nil
+		}
 		r.again(e)
 		return errAgain
 	}
