@@ -162,10 +162,10 @@ func TestNoUpdateIsLost(t *testing.T) {
 	require.EqualValues(t, 100, taken.Load()+refused.Load())
 }
 
-// TestPatchesWithoutAVersionNeverConflict: 16 writers make 20 patches each of one object through
+// TestPatchesWithoutAVersionNeverConflict: 8 writers make 10 patches each of one object through
 // two servers. A patch that names no version is made on the newest state, exactly once.
 func TestPatchesWithoutAVersionNeverConflict(t *testing.T) {
-	const writers, rounds = 16, 20
+	const writers, rounds = 8, 10
 	client := connect(t, clientv3.Config{}, start(t))
 	one, _ := serve(t, client, pods)
 	two, _ := serve(t, client, pods)
