@@ -154,6 +154,7 @@ func TestHandlersEndWithTheirLease(t *testing.T) {
 			require.Len(t, r.take(), 1)
 		}
 		first.Close()
+		require.EqualError(t, first.Ready(time.Hour), "the lease is closed", "the set runs on")
 		<-loop
 		require.NoError(t, h.WaitSynced(t.Context()))
 		createPod(pods, "ns", "b")

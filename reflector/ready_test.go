@@ -43,9 +43,12 @@ func TestReady(t *testing.T) {
 		require.NoError(t, good.WaitSynced(ctx))
 		synctest.Wait()
 
+		code, text := probe(reflector.ReadyHandler(time.Minute))
+		require.Equal(t, http.StatusServiceUnavailable, code)
+		require.Contains(t, text, "nothing is ready")
 		require.NoError(t, good.Ready(time.Minute))
 		require.True(t, apierrors.IsForbidden(bad.Ready(time.Minute)))
-		code, text := probe(reflector.ReadyHandler(time.Minute, good))
+		code, text = probe(reflector.ReadyHandler(time.Minute, good))
 		require.Equal(t, http.StatusOK, code, text)
 		code, text = probe(reflector.ReadyHandler(time.Minute, good, bad))
 		require.Equal(t, http.StatusServiceUnavailable, code)

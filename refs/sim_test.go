@@ -25,6 +25,13 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
+// regressions are seeds that once found a fault; each stays.
+var regressions = []uint64{
+	// A name and the watch of its namespace were of two histories. The name was asked for without a
+	// pause.
+	2037, 7013709698333455643,
+}
+
 // TestSimulation lets names and owners come and go while a server writes and fails. No object is
 // told that the server did not have, none is requested without an owner, none is older than the
 // registration of its owner, and none is missed. The server is restored from backups too, with
@@ -40,6 +47,9 @@ func TestSimulation(t *testing.T) {
 	runs := 5
 	if n, err := strconv.Atoi(os.Getenv("TRIBUTARY_SIM_RUNS")); err == nil {
 		runs = n
+	}
+	for _, seed := range regressions {
+		simulate(t, seed, total)
 	}
 	for i := range runs {
 		for _, seed := range []uint64{uint64(1000 + i), uint64(2001 + i), rand.Uint64(), rand.Uint64()} {

@@ -29,6 +29,7 @@ import (
 type wire struct {
 	*pipes.Network
 	away     atomic.Bool
+	slow     atomic.Bool  // watches send 64 bytes at a time
 	requests atomic.Int32 // probes apart
 	probes   atomic.Int32
 
@@ -64,6 +65,29 @@ func (w *wire) takeAway() {
 	w.open = nil
 }
 
+// trickling is the answer to a watch over a slow way.
+type trickling struct {
+	http.ResponseWriter
+	slow *atomic.Bool
+}
+
+func (t trickling) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+func (t trickling) Write(p []byte) (n int, err error) {
+	for t.slow.Load() && err == nil && n < len(p) {
+		var some int
+		some, err = t.ResponseWriter.Write(p[n:min(n+64, len(p))])
+		n += some
+		_ = http.NewResponseController(t.ResponseWriter).Flush()
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err != nil || n == len(p) {
+		return n, err
+	}
+	rest, err := t.ResponseWriter.Write(p[n:])
+	return n + rest, err
+}
+
 // agent is an agent in a bubble: what its updates come to, and its sources.
 type agent struct {
 	*wire
@@ -82,6 +106,9 @@ func startAgent(t *testing.T, options ...reflector.Option) *agent {
 			w.probes.Add(1)
 		} else {
 			w.requests.Add(1)
+		}
+		if r.URL.Query().Has("watch") {
+			answer = trickling{answer, &w.slow}
 		}
 		api.ServeHTTP(answer, r)
 	})}
@@ -233,5 +260,37 @@ func TestRareProofs(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		require.Less(t, a.probes.Load(), int32(30))
+	})
+}
+
+// TestNothingIsSafeToPruneWhileTheCopyCatchesUp: pods were bound while the API server was away. The
+// first event after the outage says that the server is there, and not that it has told the others.
+func TestNothingIsSafeToPruneWhileTheCopyCatchesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := startAgent(t)
+		a.create(t, "before", "v1")
+		<-a.sources.Synced()
+		time.Sleep(time.Minute)
+		require.True(t, a.sources.SafeToPrune(sources.APISource))
+		a.takeAway()
+		for i := range 30 {
+			a.create(t, fmt.Sprint("p", i), "v1")
+		}
+		time.Sleep(10 * time.Second)
+		a.slow.Store(true)
+		a.away.Store(false)
+		caughtUp := 0
+		for range 900 {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+			if len(a.held) > 1 && len(a.held) < 31 {
+				caughtUp++
+			}
+			if a.sources.SafeToPrune(sources.APISource) {
+				require.Equal(t, 31, len(a.held))
+			}
+		}
+		require.Greater(t, caughtUp, 20, "the copy was caught up with in no time, and nothing was judged")
+		require.True(t, a.sources.SafeToPrune(sources.APISource))
 	})
 }
