@@ -114,6 +114,10 @@ func processorTime(t *testing.T, w *world, probes int) {
 	client, err := kubernetes.NewForConfig(w.cluster.Server.Config(cluster.Agent))
 	require.NoError(t, err)
 	source := listwatch.FromClient[corev1.Pod](client.CoreV1().RESTClient(), "pods")
+	last := newPod("the-last", nodeName(0))
+	last.Labels["only"] = "one"
+	_, err = w.client.CoreV1().Pods(last.Namespace).Create(t.Context(), last, metav1.CreateOptions{})
+	require.NoError(t, err)
 	result := table("probe", "number", "each took", "kube-apiserver", "etcd", "idle beside it")
 	idle := w.spent(t, func() { pass(2 * often) })
 	for _, kind := range []struct {
@@ -127,6 +131,9 @@ func processorTime(t *testing.T, w *world, probes int) {
 			list, ok := source.Lookup(t.Context(), "default", podName(i%w.filled))
 			require.True(t, ok)
 			return list
+		}},
+		{"LIST by label, limit=1, for comparison", func(int) listwatch.List[*corev1.Pod] {
+			return source.List(t.Context(), metav1.ListOptions{LabelSelector: "only=one", Limit: 1})
 		}},
 		{"LIST of all, limit=500, for comparison", func(int) listwatch.List[*corev1.Pod] {
 			return source.List(t.Context(), metav1.ListOptions{Limit: 500})

@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"testing"
 	"time"
 
@@ -16,7 +18,7 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/store"
+	"github.com/tributary-go/tributary/store/packed"
 )
 
 // etcd is restored from a backup: what was written since has never been, versions begin anew below
@@ -50,6 +52,10 @@ func restoredEtcd(t *testing.T, on server) {
 		requireWhole(t, f, 10*time.Second)
 	}
 	held := copies[0].version()
+	unions := map[string]*informer.Union[*corev1.Pod]{
+		"a union":        unionOfNodes(t, c.Server.Config(cluster.Agent)),
+		"a packed union": unionOfNodes(t, c.Server.Config(cluster.Agent), informer.WithStore(packed.New[corev1.Pod])),
+	}
 
 	c.Server.Kill()
 	c.Etcd.Restore(backup)
@@ -64,13 +70,55 @@ func restoredEtcd(t *testing.T, on server) {
 		require.Eventually(t, func() bool { return f.status().Err == nil }, liveness, 20*time.Millisecond, "%s", f.status())
 		require.Equal(t, 1, f.status().Lists[reflector.WentBack]+f.status().Lists[reflector.Expired]+f.status().Lists[reflector.TooLarge], "%v", f.status().Lists)
 	}
+	for name, union := range unions {
+		require.Eventually(t, func() bool {
+			return union.Ready(3*time.Minute) == nil && maps.Equal(states(union.Snapshot().All()), w.ofNodes(t, 1, 2))
+		}, liveness, 100*time.Millisecond, "%s: %s", name, union.Status())
+		t.Logf("%s: equal to the restored server %s after it was ready", name, time.Since(ready).Round(10*time.Millisecond))
+	}
 	w.freshness(t, time.Now(), 10*time.Second, await(copies[0], nodeName(1)), await(copies[1], nodeName(1)), await(copies[2], nodeName(2)))
 }
 
+// unionOfNodes is the pods of two nodes, each followed by a member.
+func unionOfNodes(t *testing.T, config *rest.Config, options ...informer.Option) *informer.Union[*corev1.Pod] {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	require.NoError(t, err)
+	union := informer.NewUnion[*corev1.Pod](options...)
+	for _, node := range []string{nodeName(1), nodeName(2)} {
+		_, err := union.Add(node, listwatch.FromClient[corev1.Pod](client.CoreV1().RESTClient(), "pods", onNode(node, nil)...))
+		require.NoError(t, err)
+	}
+	return runInformer(t, union)
+}
+
+// states is the UID and the version of each pod, by name.
+func states(all iter.Seq2[string, *corev1.Pod]) map[string]string {
+	found := map[string]string{}
+	for _, pod := range all {
+		found[pod.Name] = string(pod.UID) + "@" + pod.ResourceVersion
+	}
+	return found
+}
+
+// ofNodes is what the server has of some nodes.
+func (w *world) ofNodes(t *testing.T, nodes ...int) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, node := range nodes {
+		list, err := w.client.CoreV1().Pods("").List(t.Context(), nodeOptions(nodeName(node)))
+		require.NoError(t, err)
+		for _, pod := range list.Items {
+			found[pod.Name] = string(pod.UID) + "@" + pod.ResourceVersion
+		}
+	}
+	return found
+}
+
 // etcd is restored from a backup, and others write until it has passed the copy's version before
-// the client comes back. Its watch goes on in the new history without a sign. A probe for an object
-// held finds that, and so does a verification: both copies say that they are not right, and a list
-// replaces them.
+// the client comes back. Its watch goes on in the new history without a sign. The comparison that
+// follows each interruption finds that, and so does a verification: both copies say that they are
+// not right, and a list replaces them.
 func TestRestoredEtcdThatHasPassedTheCopy(t *testing.T) {
 	t.Parallel()
 	onServers(t, restoredEtcdThatHasPassedTheCopy)
@@ -88,7 +136,7 @@ func restoredEtcdThatHasPassedTheCopy(t *testing.T, on server) {
 
 	proxy := netfault.Listen(t, c.Server.Address())
 	through := c.Server.ConfigVia(proxy.Address(), cluster.Agent)
-	probed := followPassed(t, through, informer.WithReflector(reflector.WithProof(often)))
+	probed := followPassed(t, through)
 	reports := make(chan informer.Drift, 1000)
 	verified := followPassed(t, through,
 		// Its first probe comes after minutes.
@@ -155,7 +203,7 @@ func restoredEtcdThatHasPassedTheCopy(t *testing.T, on server) {
 	require.NotContains(t, found, key(pods-1), "never written")
 	require.Equal(t, map[reflector.Class]int{reflector.OK: 1, reflector.Drift: 1}, verified.Status().Lists)
 
-	require.Eventually(t, whole(probed), 90*time.Second, 100*time.Millisecond, "%s", probed.Status())
+	require.Eventually(t, whole(probed), 30*time.Second, 100*time.Millisecond, "%s", probed.Status())
 	t.Logf("probed: whole %s after the server was back, lists %v", time.Since(back).Round(10*time.Millisecond), probed.Status().Lists)
 	require.Equal(t, map[reflector.Class]int{reflector.OK: 1, reflector.History: 1}, probed.Status().Lists)
 }
@@ -170,7 +218,10 @@ func followPassed(t *testing.T, config *rest.Config, options ...informer.Option)
 }
 
 // runInformer runs an informer until the test ends, and returns once it is synced.
-func runInformer[T store.Object](t *testing.T, i *informer.Informer[T]) *informer.Informer[T] {
+func runInformer[C interface {
+	Run(context.Context) error
+	WaitSynced(context.Context) error
+}](t *testing.T, i C) C {
 	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -53,7 +53,6 @@ func TestSimulation(t *testing.T) {
 	}
 	for i := range runs {
 		for _, seed := range []uint64{uint64(1000 + i), uint64(2001 + i), rand.Uint64(), rand.Uint64()} {
-			os.Stderr.WriteString(strconv.FormatUint(seed, 10) + "\n")
 			if simulate(t, seed, total); t.Failed() {
 				t.Fatalf("seed %d: replay it with TRIBUTARY_SIM_SEED=%d", seed, seed)
 			}
@@ -241,8 +240,8 @@ func (s *simulation) restore() {
 	before := s.server
 	held := before.Origin().Snapshot().ResourceVersion()
 	now := newQuietRig(s.t)
-	for store.Version(now.server.Origin().Snapshot().ResourceVersion()).Before(store.Version(s.backup.ResourceVersion())) {
-		now.put("other", "") // the versions that the backup has used are not given again
+	for i, version := 0, store.Version("1"); version.Before(store.Version(s.backup.ResourceVersion())); i++ {
+		version = store.VersionOf(now.put("other", fmt.Sprint(i))) // what the backup has used is not given again
 	}
 	require.NoError(s.t, now.server.Origin().Cache().Replace(store.Items(s.backup.Sorted()...), store.At(s.backup.ResourceVersion())))
 	s.former, s.restores = append(s.former, before), append(s.restores, time.Now())
