@@ -19,6 +19,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/store/packed"
 )
 
@@ -160,6 +161,13 @@ func unionOfARestoredServer(t *testing.T, seed uint64, options []informer.Option
 			maps.Copy(told, contentOf(slices.Values([]*corev1.Pod{e.New})))
 		}
 	})
+	versions := map[string]string{} // by the metadata handler
+	_, err := u.AddMetaHandler(func(e informer.Event[store.Object]) {
+		if delete(versions, e.Key); e.Type != informer.Deleted {
+			versions[e.Key] = e.New.GetResourceVersion()
+		}
+	})
+	require.NoError(t, err)
 	start(t, u)
 	for range 150 {
 		w.step()
@@ -173,5 +181,10 @@ func unionOfARestoredServer(t *testing.T, seed uint64, options []informer.Option
 	synctest.Wait()
 	require.Equal(t, w.now(), contentOf(maps.Values(maps.Collect(u.Snapshot().All()))), "seed %d", seed)
 	require.Equal(t, w.now(), told, "seed %d", seed)
+	held := map[string]string{}
+	for key, pod := range u.Snapshot().All() {
+		held[key] = pod.ResourceVersion
+	}
+	require.Equal(t, held, versions, "seed %d", seed)
 	require.NoError(t, u.Ready(3*time.Minute), "seed %d", seed)
 }

@@ -57,6 +57,10 @@ func (w *wire) Dial(ctx context.Context, network, address string) (net.Conn, err
 // takeAway cuts all connections, and refuses further ones.
 func (w *wire) takeAway() {
 	w.away.Store(true)
+	w.cut()
+}
+
+func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, conn := range w.open {
@@ -92,6 +96,7 @@ func (t trickling) Write(p []byte) (n int, err error) {
 type agent struct {
 	*wire
 	pods    *listwatchtest.Origin[*corev1.Pod]
+	api     atomic.Pointer[listwatchtest.Server] // that answers now
 	sources *sources.Sources
 	held    map[types.UID]*corev1.Pod // by the updates; read it when all is quiet
 }
@@ -99,8 +104,8 @@ type agent struct {
 // startAgent runs an agent until the test ends.
 func startAgent(t *testing.T, options ...reflector.Option) *agent {
 	w := &wire{Network: pipes.New()}
-	api := listwatchtest.NewServer(t)
-	a := &agent{wire: w, pods: listwatchtest.Serve(api, listwatchtest.Pods()).Origin(), held: map[types.UID]*corev1.Pod{}}
+	a := &agent{wire: w, held: map[types.UID]*corev1.Pod{}}
+	a.serve(t)
 	server := &http.Server{Handler: http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
 		if limit := r.URL.Query().Get("limit"); limit == "1" || limit == "300" {
 			w.probes.Add(1)
@@ -110,7 +115,7 @@ func startAgent(t *testing.T, options ...reflector.Option) *agent {
 		if r.URL.Query().Has("watch") {
 			answer = trickling{answer, &w.slow}
 		}
-		api.ServeHTTP(answer, r)
+		a.api.Load().ServeHTTP(answer, r)
 	})}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(w) }()
@@ -135,12 +140,21 @@ func startAgent(t *testing.T, options ...reflector.Option) *agent {
 		cancel()
 		require.NoError(t, <-ended)
 		<-read
-		api.Origin().Close()
+		a.api.Load().Origin().Close()
 		require.NoError(t, server.Close())
 		require.ErrorIs(t, <-served, http.ErrServerClosed)
 		transport.CloseIdleConnections()
 	})
 	return a
+}
+
+// serve has an empty API server answer from here on.
+func (a *agent) serve(t *testing.T) {
+	api := listwatchtest.NewServer(t)
+	a.pods = listwatchtest.Serve(api, listwatchtest.Pods()).Origin()
+	if before := a.api.Swap(api); before != nil {
+		before.Origin().Close()
+	}
 }
 
 func (a *agent) create(t *testing.T, name, image string) {
