@@ -275,7 +275,8 @@ func (m *model) listState(o metav1.ListOptions) (state moment, from int, err err
 		if v < m.floor || m.fault(8*m.rarity, "continue expired") != "" {
 			return state, 0, apierrors.NewResourceExpired("the continue token is too old")
 		}
-		return m.at(v), from, nil
+		state = m.at(v)
+		return state, min(from, len(state.objects)), nil // the token may be of another history
 	}
 	if o.ResourceVersion == "" && m.cutOff {
 		return state, 0, apierrors.NewGenericServerResponse(504, "list", pods, "", "sim", 0, true)
