@@ -90,7 +90,7 @@ func (t *timeline[T]) add(changes ...noted[T]) {
 			t.resize(min(max(fewSlots, 2*held), t.capacity))
 		}
 		obj := changes[i].Object()
-		changes[i].at, changes[i].uid, changes[i].version = at, obj.GetUID(), store.VersionOf(obj)
+		changes[i].at, changes[i].uid, changes[i].version = at, obj.GetUID(), store.Version(obj.GetResourceVersion())
 		*t.slot(t.next) = changes[i]
 		t.next++
 		t.caughtUp = 0

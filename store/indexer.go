@@ -251,7 +251,7 @@ func (x *Indexer[T]) newest(came string) string {
 // later is the newer of two versions. It is came if the two cannot be compared, and held if came is
 // empty.
 func later(held, came string) string {
-	if came == "" || Version(came).Before(Version(held)) {
+	if order, _ := Version(came).Compare(Version(held)); order < 0 || came == "" {
 		return held
 	}
 	return came
