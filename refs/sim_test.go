@@ -35,8 +35,8 @@ var regressions = []uint64{
 // TestSimulation lets names and owners come and go while a server writes and fails. No object is
 // told that the server did not have, none is requested without an owner, none is older than the
 // registration of its owner, and none is missed. The server is restored from backups too, with
-// older versions than those held or newer ones: four minutes later, no Get without an error returns what
-// the backup and the writes since do not have. TRIBUTARY_SIM_SEED=n replays one seed;
+// older versions than those held or newer ones: four minutes later, no Get without an error returns
+// what the backup and the writes since do not have. TRIBUTARY_SIM_SEED=n replays one seed;
 // TRIBUTARY_SIM_RUNS=n sets how many fours of seeds are run.
 func TestSimulation(t *testing.T) {
 	total := &tally{faults: map[string]int{}}
@@ -216,7 +216,7 @@ func (s *simulation) write(name string) {
 		obj = s.put(name, value)
 	}
 	s.note(name, value)
-	// What a watch of metadata cannot tell: two histories that agree in an object's UID and version.
+	// What a watch of metadata cannot tell: two histories with one UID and version of an object.
 	at := name + " at " + obj.ResourceVersion
 	if again := s.written[at]; again && obj.Immutable == nil {
 		s.write(name)
@@ -241,7 +241,7 @@ func (s *simulation) restore() {
 	held := before.Origin().Snapshot().ResourceVersion()
 	now := newQuietRig(s.t)
 	for i, version := 0, store.Version("1"); version.Before(store.Version(s.backup.ResourceVersion())); i++ {
-		version = store.VersionOf(now.put("other", fmt.Sprint(i))) // what the backup has used is not given again
+		version = store.VersionOf(now.put("other", fmt.Sprint(i))) // not given again
 	}
 	require.NoError(s.t, now.server.Origin().Cache().Replace(store.Items(s.backup.Sorted()...), store.At(s.backup.ResourceVersion())))
 	s.former, s.restores = append(s.former, before), append(s.restores, time.Now())

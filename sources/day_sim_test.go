@@ -17,11 +17,12 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// TestSimulationOfAnAgent: pods come and go while the way to the API server is cut, slow or well, and
-// while the server is restored from backups, behind and past what the agent knows. While SafeToPrune is
-// true, the agent has been told each pod that the server had when the way was last interrupted, and
-// each that it has had for the longest staleness. TRIBUTARY_SIM_SEED=n replays one seed;
-// TRIBUTARY_SIM_RUNS=n sets how many are run.
+// TestSimulationOfAnAgent: pods come and go while the way to the API server is cut, slow or well,
+// and while the server is restored from backups, behind and past what the agent knows. While
+// SafeToPrune is true, the agent has been told each pod that the server had when the way was last
+// interrupted, and each that it has had for the longest staleness.
+//
+// TRIBUTARY_SIM_SEED=n replays one seed; TRIBUTARY_SIM_RUNS=n sets how many are run.
 func TestSimulationOfAnAgent(t *testing.T) {
 	total := &agentTally{}
 	if seed, err := strconv.ParseUint(os.Getenv("TRIBUTARY_SIM_SEED"), 10, 64); err == nil {
@@ -77,7 +78,7 @@ func simulateAgent(t *testing.T, seed uint64, total *agentTally) {
 	for range 150 {
 		w.step()
 		for range 4 {
-			time.Sleep(time.Duration(w.random.ExpFloat64() * float64(2*time.Second))) // of the simulated clock
+			time.Sleep(time.Duration(w.random.ExpFloat64() * float64(2*time.Second))) // simulated
 			w.look()
 		}
 	}
@@ -133,7 +134,7 @@ func (w *agentWorld) restore() {
 	w.total.restores++
 	backup := store.Version(w.backup.ResourceVersion())
 	w.serve(w.t)
-	for version := store.Version("1"); version.Before(backup); { // the backup's versions are not given again
+	for version := store.Version("1"); version.Before(backup); { // those of the backup
 		w.named++
 		pod, err := w.pods.Create(podOf(fmt.Sprint("before-", w.named), "v1", uid("")))
 		require.NoError(w.t, err)
