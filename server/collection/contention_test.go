@@ -8,10 +8,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
+	"github.com/tributary-go/tributary/server/watchcache"
 )
 
 // TestPatchesWithoutAVersionNeverConflict: 16 writers make 20 patches each of one object. A patch
@@ -54,5 +59,37 @@ func TestPatchesWithoutAVersionNeverConflict(t *testing.T) {
 				require.Equal(t, fmt.Sprint(rounds-1), last, writer)
 			}
 		})
+	}
+}
+
+// replacing is a storage of one pod, which others delete and create again after each write.
+type replacing struct{ stored *corev1.Pod }
+
+func (s *replacing) Read(string) (*corev1.Pod, bool, error) { return s.stored, true, nil }
+
+func (s *replacing) Write(_ string, decide func(*corev1.Pod, bool) (collection.Decision[*corev1.Pod], error)) (*corev1.Pod, error) {
+	d, err := decide(s.stored, true)
+	s.stored = s.stored.DeepCopy()
+	s.stored.UID += "-next"
+	return d.Object, err
+}
+
+// TestADeletionThatComesSecond: between the two writes of a pod's deletion another client deletes
+// the pod and creates one of its name. The new one stays, and it is a conflict only for a client
+// that has asked for the old one.
+func TestADeletionThatComesSecond(t *testing.T) {
+	cache, err := watchcache.NewCache(watchcache.Pods())
+	require.NoError(t, err)
+	t.Cleanup(cache.Close)
+	asked := ptr.To(types.UID("first"))
+	for _, preconditions := range []*metav1.Preconditions{nil, {}, {UID: asked}} {
+		pods, err := collection.On(cache, builtin.Pods().Rules, &replacing{pod("a", func(p *corev1.Pod) { p.UID = *asked })})
+		require.NoError(t, err)
+		_, err = pods.Delete("ns", "a", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0), Preconditions: preconditions})
+		if preconditions != nil && preconditions.UID != nil {
+			require.True(t, apierrors.IsConflict(err), "%v", err)
+		} else {
+			require.True(t, apierrors.IsNotFound(err), "%v", err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
@@ -29,6 +30,9 @@ func (c *Collection[T]) Delete(namespace, name string, options metav1.DeleteOpti
 		again.ResourceVersion = &version
 	}
 	last, err := c.remove(namespace, name, again)
+	if apierrors.IsConflict(err) && ptr.Deref(options.Preconditions, metav1.Preconditions{}) == (metav1.Preconditions{}) {
+		err = c.notFound(name) // another deletion was faster: the client did not ask for a UID
+	}
 	if err == nil && len(last.GetFinalizers()) > 0 { // the policy has dropped them
 		last = object.Copy(last)
 		last.SetFinalizers(nil)
