@@ -33,7 +33,7 @@ type shared[T store.Object] struct {
 	kept      kept[T]
 	ring      ring // of what is kept
 	copier    copier
-	doubt     func(error) // of the reflector; nil in a union
+	check     func(context.Context) (Drift, error) // Verify
 	// complete returns the version up to which the store is complete, and that version's owner.
 	complete func() (resourceVersion, owner string)
 	resource func() string           // its plural and group; empty if it is unknown
@@ -63,6 +63,7 @@ type copier interface {
 	Synced() <-chan struct{}
 	WaitSynced(context.Context) error
 	Status() reflector.Status
+	Doubt(reason error)
 }
 
 type phase uint8
@@ -97,7 +98,7 @@ func (i *shared[T]) live() {
 		j.objects.KeepNameless()
 	}
 	r := reflector.New(i.source, j, i.options.reflector...)
-	i.copier, i.doubt = r, r.Doubt
+	i.copier, i.check = r, i.verify
 	i.complete = func() (string, string) { return j.objects.ResourceVersion(), "the store" }
 }
 

@@ -63,11 +63,12 @@ type member[E store.Object] struct {
 	optional  bool
 	union     *members[E]
 	reflector copier
-	held      *store.Indexer[E] // the member's objects; written under the union's lock, lists apart
-	done      chan struct{}     // closed when its reflector has ended
-	ended     error             // its reflector's error, once done is closed
-	gone      chan struct{}     // closed when it has left the union
-	over      context.Context   // ends with the union's Run, and when it is removed
+	compare   func(context.Context) (Drift, error) // the union's store with the member's source
+	held      *store.Indexer[E]                    // the member's objects; written under the union's lock, lists apart
+	done      chan struct{}                        // closed when its reflector has ended
+	ended     error                                // its reflector's error, once done is closed
+	gone      chan struct{}                        // closed when it has left the union
+	over      context.Context                      // ends with the union's Run, and when it is removed
 	leave     context.CancelFunc
 
 	// Guarded by the union's lock.

@@ -103,7 +103,7 @@ func (i *shared[T]) atRest(newStore storeMaker[T]) {
 		source = encoded(i.source)
 	}
 	writer := reflector.New(source, r.store.encoded, i.options.reflector...)
-	i.copier, i.doubt = writer, writer.Doubt
+	i.copier, i.check = writer, i.verify
 	i.complete = func() (string, string) { return r.objects.ResourceVersion(), "the store" }
 }
 

@@ -65,12 +65,9 @@ type Union[T store.Object] struct {
 }
 
 // NewUnion makes a union without members. Options are an informer's; those of [WithReflector] apply
-// to each member's reflector. [WithVerification] does not apply.
+// to each member's reflector.
 func NewUnion[T store.Object](optionList ...Option) *Union[T] {
 	i := newShared[T](optionList)
-	if i.options.verify > 0 {
-		i.optionErr = errors.Join(i.optionErr, fmt.Errorf("informer: WithVerification: %w", errUnionVerify))
-	}
 	u := &Union[T]{shared: i}
 	if newStore := storeOf[T](i.options); newStore != nil {
 		u.atRest(newStore)
@@ -95,13 +92,18 @@ func (u *Union[T]) live() {
 func unite[T, E store.Object](u *Union[T], all *members[E], begin func(*member[E], listwatch.ListerWatcher[T]) copier) {
 	all.over, all.synced, all.lost = u.over, make(chan struct{}), newObituaries()
 	all.journal.objects.SetResourceVersion("") // members have their own: see reachedLocked
-	u.copier, u.complete, u.resource, u.statuses = all, all.complete, all.resourceOf, all.statuses
+	u.copier, u.complete, u.resource, u.statuses, u.check = all, all.complete, all.resourceOf, all.statuses, all.verify
 	u.add = func(name string, source listwatch.ListerWatcher[T], optional bool) (*Member[T], error) {
-		m, err := all.add(name, source, optional, func(m *member[E]) copier { return begin(m, source) })
+		var alone *shared[T]
+		m, err := all.add(name, source, optional, func(m *member[E]) copier {
+			alone = &shared[T]{source: source, kept: aloneOf[T, E]{u.kept, m}, ring: u.ring, over: m.over, complete: m.reached}
+			m.compare = alone.compare
+			return begin(m, source)
+		})
 		if err != nil {
 			return nil, err
 		}
-		return &Member[T]{name, m, &shared[T]{kept: u.kept, ring: u.ring, over: m.over, complete: m.reached}}, nil
+		return &Member[T]{name, m, alone}, nil
 	}
 }
 
@@ -192,6 +194,7 @@ func (u *members[E]) add(name string, source any, optional bool, begin func(*mem
 		return nil, fmt.Errorf("informer: add member %q: the source is nil", name)
 	}
 	m := &member[E]{name: name, optional: optional, union: u, done: make(chan struct{}), gone: make(chan struct{})}
+	m.over, m.leave = context.WithCancel(u.over)
 	m.reflector = begin(m)
 	if adapters.KeepsNameless(source) {
 		m.held.KeepNameless()
@@ -200,14 +203,15 @@ func (u *members[E]) add(name string, source any, optional bool, begin func(*mem
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.phase == ended {
+		m.leave()
 		return nil, fmt.Errorf("informer: add member %q: %w", name, ErrStopped)
 	}
 	for _, other := range u.all {
 		if other.name == name {
+			m.leave()
 			return nil, fmt.Errorf("informer: add member %q: the union has a member of that name: remove it first", name)
 		}
 	}
-	m.over, m.leave = context.WithCancel(u.over)
 	u.all = append(u.all, m)
 	u.resource = cmp.Or(u.resource, following.Resource(source))
 	u.ageLocked()

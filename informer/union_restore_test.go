@@ -187,4 +187,7 @@ func unionOfARestoredServer(t *testing.T, seed uint64, options []informer.Option
 	}
 	require.Equal(t, held, versions, "seed %d", seed)
 	require.NoError(t, u.Ready(3*time.Minute), "seed %d", seed)
+	drift, err := u.Verify(t.Context())
+	require.NoError(t, err, "seed %d", seed)
+	require.Empty(t, drift.Differences, "seed %d", seed)
 }

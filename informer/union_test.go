@@ -353,7 +353,6 @@ func TestUnionsRefuse(t *testing.T) {
 		again := join(t, u, "a", pods.ListerWatcher())
 		require.NoError(t, again.WaitSynced(t.Context()))
 		for want, option := range map[string]informer.Option{
-			"WithVerification": informer.WithVerification(time.Minute, nil),
 			"WithRing(0)":      informer.WithRing(0),
 			"WithLiveness(0s)": informer.WithReflector(reflector.WithLiveness(0)),
 		} {
@@ -362,17 +361,10 @@ func TestUnionsRefuse(t *testing.T) {
 	})
 }
 
-// TestNoMethodExistsToFail: a lease is run by its set, and a union cannot be verified.
+// TestNoMethodExistsToFail: a lease is run by its set.
 func TestNoMethodExistsToFail(t *testing.T) {
 	_, runs := any((*informer.Lease[*corev1.Pod])(nil)).(interface{ Run(context.Context) error })
 	require.False(t, runs)
-	type verifier interface {
-		Verify(context.Context) (informer.Drift, error)
-	}
-	_, verifies := any((*podUnion)(nil)).(verifier)
-	require.False(t, verifies)
-	_, verifies = any((*informer.Lease[*corev1.Pod])(nil)).(verifier)
-	require.True(t, verifies)
 }
 
 // TestWaitForOneMember: the wait for a member's object is not one for the others, and ends with the

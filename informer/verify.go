@@ -46,8 +46,6 @@ const (
 	verifyPatience = 3 * time.Minute // a quiet store waits for a bookmark, about a minute
 )
 
-var errUnionVerify = errors.New("the members of a union have versions of their own: verify an informer of one member")
-
 var errIncomparable = errors.New("the server's resource versions cannot be compared, " +
 	"and the copy is not at the version of its answer")
 
@@ -67,7 +65,7 @@ var errIncomparable = errors.New("the server's resource versions cannot be compa
 func (i *Informer[T]) Verify(ctx context.Context) (Drift, error) { return i.verifyAndNote(ctx) }
 
 func (i *shared[T]) verifyAndNote(ctx context.Context) (Drift, error) {
-	d, err := i.verify(ctx)
+	d, err := i.check(ctx)
 	i.mu.Lock()
 	if i.driftErr = err; err == nil {
 		i.drift = d
@@ -75,13 +73,17 @@ func (i *shared[T]) verifyAndNote(ctx context.Context) (Drift, error) {
 	}
 	i.mu.Unlock()
 	if err == nil && d.Count > 0 {
-		i.doubt(d.reason())
+		i.copier.Doubt(d.reason())
 	}
 	return d, err
 }
 
-// relistedLocked reports whether the store has a list that began after the last verification.
+// relistedLocked reports whether the store has a list that began after the last verification. In a
+// union, each member that differed has to list again, and is not right until then.
 func (i *shared[T]) relistedLocked() bool {
+	if i.source == nil {
+		return i.copier.Status().Err == nil
+	}
 	_, listed := i.ring.lists()
 	return listed > i.driftList
 }
@@ -108,20 +110,29 @@ func (i *shared[T]) verify(ctx context.Context) (Drift, error) {
 	if err := i.WaitSynced(ctx); err != nil {
 		return Drift{}, fmt.Errorf("informer: verify: %w", err)
 	}
+	d, err := i.compare(ctx)
+	if err != nil {
+		err = fmt.Errorf("informer: verify: %w", err)
+	}
+	return d, err
+}
+
+// compare compares a store that is synced with its source.
+func (i *shared[T]) compare(ctx context.Context) (Drift, error) {
 	before := i.kept.versions()
 	d := Drift{At: time.Now()}
 	server, unlike, err := i.listVersions(ctx, &d)
 	if err != nil {
-		return d, fmt.Errorf("informer: verify: %w", err)
+		return d, err
 	}
 	patient, cancel := context.WithTimeout(ctx, verifyPatience)
 	defer cancel()
 	if _, comparable := before.at.Compare(store.Version(d.ResourceVersion)); comparable {
 		if err := i.WaitForResourceVersion(patient, d.ResourceVersion); err != nil {
-			return d, fmt.Errorf("informer: verify: the copy does not reach the server's version: %w", err)
+			return d, fmt.Errorf("the copy does not reach the server's version: %w", err)
 		}
 	} else if string(i.kept.versions().at) != d.ResourceVersion {
-		return d, fmt.Errorf("informer: verify: %w", errIncomparable)
+		return d, errIncomparable
 	}
 	after := i.kept.versions()
 	d.compare(server, before, after)
