@@ -23,8 +23,8 @@ listed case no longer differs.
 Writes over HTTP are held to all rules. Go code that holds a collection is its owner: it stores an
 object as it is, held to the rules of metadata and versions alone.
 
-Two things are not in the table. The parameter ` + "`pretty`" + ` is not heeded: no answer is indented. And the
-fake takes an object as large as a request, 3 MiB, where an etcd refuses more than half of that.
+Two things are not in the table. The parameter ` + "`pretty`" + ` is not heeded: no answer is indented. And
+the fake takes an object as large as a request, 3 MiB, where an etcd refuses more than half of that.
 
 `
 

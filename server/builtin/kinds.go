@@ -107,8 +107,13 @@ func row[T store.Object](group, version, plural string, traits ...func(*anyResou
 	return r
 }
 
-// cluster: objects have no namespace.
-func cluster(r *anyResource) { r.Kind.ClusterScoped = true }
+// cluster: objects have no namespace. One may ask for one all the same, as on kube-apiserver, but of
+// kinds with field labels of their own.
+func cluster(r *anyResource) {
+	if r.Kind.ClusterScoped = true; len(r.Kind.Fields) == 0 {
+		r.Kind.Fields = []fieldLabel{selectable("metadata.namespace", store.Object.GetNamespace)}
+	}
+}
 
 // short are the short names.
 func short(names ...string) func(*anyResource) {
