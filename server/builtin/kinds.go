@@ -107,8 +107,8 @@ func row[T store.Object](group, version, plural string, traits ...func(*anyResou
 	return r
 }
 
-// cluster: objects have no namespace. One may ask for one all the same, as on kube-apiserver, but of
-// kinds with field labels of their own.
+// cluster: objects have no namespace. A selector may ask for one all the same, as on
+// kube-apiserver, but for kinds with field labels of their own.
 func cluster(r *anyResource) {
 	if r.Kind.ClusterScoped = true; len(r.Kind.Fields) == 0 {
 		r.Kind.Fields = []fieldLabel{selectable("metadata.namespace", store.Object.GetNamespace)}
