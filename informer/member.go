@@ -63,13 +63,15 @@ type member[E store.Object] struct {
 	optional  bool
 	union     *members[E]
 	reflector copier
-	compare   func(context.Context) (Drift, error) // the union's store with the member's source
-	held      *store.Indexer[E]                    // the member's objects; written under the union's lock, lists apart
-	done      chan struct{}                        // closed when its reflector has ended
-	ended     error                                // its reflector's error, once done is closed
-	gone      chan struct{}                        // closed when it has left the union
-	over      context.Context                      // ends with the union's Run, and when it is removed
+	held      *store.Indexer[E] // the member's objects; written under the union's lock, lists apart
+	done      chan struct{}     // closed when its reflector has ended
+	ended     error             // its reflector's error, once done is closed
+	gone      chan struct{}     // closed when it has left the union
+	over      context.Context   // ends with the union's Run, and when it is removed
 	leave     context.CancelFunc
+
+	// compare compares the union's store with the member's source.
+	compare func(context.Context) (Drift, error)
 
 	// Guarded by the union's lock.
 	stop       context.CancelFunc // nil before its start

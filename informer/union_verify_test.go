@@ -37,7 +37,7 @@ func TestAUnionIsVerified(t *testing.T) {
 				w.put("missing")
 				w.lose()
 				w.disconnect(false)
-				time.Sleep(3 * time.Second) // simulated time: the reflectors back off, and no probe is due
+				time.Sleep(3 * time.Second) // simulated time: the reflectors back off
 				w.bookmark()
 				d := <-reports
 				require.ElementsMatch(t, []informer.Difference{
