@@ -326,7 +326,11 @@ func (u *members[E]) dropLocked(from *member[E], last, final E, missed bool) err
 	// A list without the object proves a later version of the member's state, so that state is
 	// over, too. An object that leaves with its member lives on elsewhere.
 	over := pointer.None(final) && missed && held.GetResourceVersion() == last.GetResourceVersion()
-	u.lost.note(key, obituary{version: store.VersionOf(held), inclusive: over, known: from.complete()})
+	known := from.complete()
+	if known.Before(store.VersionOf(held)) { // the state of another member, which was further
+		known = store.VersionOf(held)
+	}
+	u.lost.note(key, obituary{version: store.VersionOf(held), inclusive: over, known: known})
 	return u.journal.drop(held, missed)
 }
 
