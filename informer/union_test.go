@@ -395,3 +395,33 @@ func TestWaitForOneMember(t *testing.T) {
 		require.ErrorIs(t, b.WaitFor(t.Context(), later), informer.ErrStopped)
 	})
 }
+
+// TestNothingOldComesBackAfterAMember: the first member has told an object's newest state, and is
+// removed. So is the second, which lags behind. A third that lags further catches up: the states
+// before the newest one are not told again.
+func TestNothingOldComesBackAfterAMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer("a")
+		u := informer.NewUnion[*corev1.Pod]()
+		var r recorder
+		add(t, u, r.handle)
+		second, third := &refusable{podSource: s}, &refusable{podSource: s}
+		ahead, behind := join(t, u, "first", s), join(t, u, "second", second)
+		join(t, u, "third", third)
+		start(t, u)
+		require.NoError(t, u.WaitSynced(t.Context()))
+		catchUp := third.holdUp()
+		s.put("b")
+		synctest.Wait()
+		defer second.holdUp()()
+		s.put("b")
+		s.put("b")
+		require.Equal(t, []string{"added ns/a >1 initial", "added ns/b >2", "updated ns/b 2>3", "updated ns/b 3>4"}, r.take())
+		ahead.Remove()
+		require.Empty(t, r.take())
+		behind.Remove()
+		require.Equal(t, []string{"deleted ns/b 4>"}, r.take())
+		catchUp()
+		require.Equal(t, []string{"added ns/b >4"}, r.take())
+	})
+}
