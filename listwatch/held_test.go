@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/internal/race"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -91,7 +92,7 @@ func TestTheSameBytesAreNotDecodedAgain(t *testing.T) {
 		source, read := readingPods(t, a, media, copied, options...)
 		count := 3
 		if way == "list" {
-			if underRace {
+			if race.Enabled {
 				t.Skip("one goroutine decodes thousands")
 			}
 			count = 2500 // more than each list compares, which decodes most forms
@@ -122,7 +123,7 @@ func TestAWriteIntoAHeldObjectIsHealed(t *testing.T) {
 	for _, media := range encodings {
 		for count, lists := range map[int]int{40: 1, 2500: 4} {
 			t.Run(fmt.Sprint(media, " ", count), func(t *testing.T) {
-				if underRace && count > 40 {
+				if race.Enabled && count > 40 {
 					t.Skip("one goroutine decodes thousands")
 				}
 				var pods []*corev1.Pod

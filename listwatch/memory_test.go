@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/race"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -77,7 +78,7 @@ func requireNoMoreThanStored[T store.Object](
 
 // skipUnderRace skips a test that measures the heap.
 func skipUnderRace(t *testing.T) {
-	if underRace {
+	if race.Enabled {
 		t.Skip("the race detector holds memory of its own: go test ./listwatch")
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/race"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
@@ -516,7 +517,7 @@ func TestTimesOfStatusAreWallTimes(t *testing.T) {
 // probe decodes its object alone, so that it sees the write; the relist takes no object over, also
 // of a collection of which a list compares a part.
 func TestAWriteIntoTheCacheIsDrift(t *testing.T) {
-	if reflector.UnderRace {
+	if race.Enabled {
 		t.Skip("its writes are a race, on purpose")
 	}
 	for _, count := range []int{40, 1500} {

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tributary-go/tributary/internal/race"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -71,7 +72,7 @@ func simulations(t *testing.T, runs int, simulate simulation) {
 		simulate(t, seed, &tally{faults: map[string]int{}})
 		return
 	}
-	if UnderRace {
+	if race.Enabled {
 		runs /= 8
 	}
 	if n, err := strconv.Atoi(os.Getenv("TRIBUTARY_SIM_RUNS")); err == nil {
@@ -92,7 +93,7 @@ func simulations(t *testing.T, runs int, simulate simulation) {
 	for _, fault := range slices.Sorted(maps.Keys(total.faults)) {
 		t.Logf("%7d  %s", total.faults[fault], fault)
 	}
-	if UnderRace {
+	if race.Enabled {
 		return // so few seeds do not try each fault
 	}
 	for _, fault := range allFaults {

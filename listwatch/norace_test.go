@@ -1,5 +1,0 @@
-//go:build !race
-
-package listwatch_test
-
-const underRace = false

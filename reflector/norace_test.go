@@ -1,5 +1,0 @@
-//go:build !race
-
-package reflector
-
-const UnderRace = false
