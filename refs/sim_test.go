@@ -48,14 +48,13 @@ func TestSimulation(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("TRIBUTARY_SIM_RUNS")); err == nil {
 		runs = n
 	}
-	for _, seed := range regressions {
-		simulate(t, seed, total)
-	}
+	seeds := slices.Clone(regressions)
 	for i := range runs {
-		for _, seed := range []uint64{uint64(1000 + i), uint64(2001 + i), rand.Uint64(), rand.Uint64()} {
-			if simulate(t, seed, total); t.Failed() {
-				t.Fatalf("seed %d: replay it with TRIBUTARY_SIM_SEED=%d", seed, seed)
-			}
+		seeds = append(seeds, uint64(1000+i), uint64(2001+i), rand.Uint64(), rand.Uint64())
+	}
+	for _, seed := range seeds {
+		if simulate(t, seed, total); t.Failed() {
+			t.Fatalf("seed %d: replay it with TRIBUTARY_SIM_SEED=%d", seed, seed)
 		}
 	}
 	t.Logf("%d gets, %d of them answered with an object, %d stale, %d changes told, %d watches of a namespace, %d restores, %d of them to a version not behind, faults %v",
