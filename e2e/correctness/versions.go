@@ -34,17 +34,22 @@ func insert(all []uint64, version uint64) []uint64 {
 	return all
 }
 
+// upTo counts the versions at or before one.
+func upTo(all []uint64, version uint64) int {
+	i, found := slices.BinarySearch(all, version)
+	if found {
+		i++
+	}
+	return i
+}
+
 // ofKey is the number of the last write of a key at or before a version.
 func (v *Versions) ofKey(key, version string) string {
 	n, _ := strconv.ParseUint(version, 10, 64)
 	v.mu.Lock()
 	writes := v.keys[key]
-	i, found := slices.BinarySearch(writes, n)
-	if !found {
-		i--
-	}
-	if i >= 0 {
-		n = writes[i]
+	if i := upTo(writes, n); i > 0 {
+		n = writes[i-1]
 	}
 	v.mu.Unlock()
 	return strconv.FormatUint(v.Virtual(n), 10)
@@ -61,19 +66,11 @@ func (v *Versions) Latest() uint64 {
 func (v *Versions) Virtual(version uint64) uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	low, high := 0, len(v.known)
-	for low < high {
-		if middle := (low + high) / 2; v.known[middle] <= version {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	return uint64(low)
+	return uint64(upTo(v.known, version))
 }
 
-// Real is the version of a write. One that is not yet made has the next version, and so on: that is
-// right on a server to which nobody else writes.
+// Real returns the server's version of the write with this number. For a write that is still to
+// come it counts on from the last version, because nobody else writes to the server.
 func (v *Versions) Real(number uint64) uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
