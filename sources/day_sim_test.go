@@ -161,9 +161,10 @@ func (w *agentWorld) look() {
 	}
 	w.total.safe++
 	require.False(w.t, w.away.Load(), "seed %d: the server is away", w.seed)
+	held := w.holding()
 	for _, pod := range w.pods.Snapshot().All() {
 		since := w.bound[pod.UID]
-		if w.held[pod.UID] == nil && (!since.After(w.interrupted) || time.Since(since) > longest) {
+		if held[pod.UID] == nil && (!since.After(w.interrupted) || time.Since(since) > longest) {
 			w.t.Fatalf("seed %d: safe to prune, and %s is missing, bound %s ago; the way was interrupted until %s ago; %v",
 				w.seed, pod.Name, time.Since(since), time.Since(w.interrupted), w.sources.Status()[0].Reflector)
 		}

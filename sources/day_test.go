@@ -3,6 +3,7 @@ package sources_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -98,7 +99,27 @@ type agent struct {
 	pods    *listwatchtest.Origin[*corev1.Pod]
 	api     atomic.Pointer[listwatchtest.Server] // that answers now
 	sources *sources.Sources
-	held    map[types.UID]*corev1.Pod // by the updates; read it when all is quiet
+
+	holds sync.Mutex                // guards held
+	held  map[types.UID]*corev1.Pod // by the updates
+}
+
+// holding returns the pods that the updates have come to.
+func (a *agent) holding() map[types.UID]*corev1.Pod {
+	a.holds.Lock()
+	defer a.holds.Unlock()
+	return maps.Clone(a.held)
+}
+
+// take follows an update.
+func (a *agent) take(update sources.PodUpdate) {
+	a.holds.Lock()
+	defer a.holds.Unlock()
+	for _, pod := range update.Pods {
+		if a.held[pod.UID] = pod; update.Op == sources.Remove {
+			delete(a.held, pod.UID)
+		}
+	}
 }
 
 // startAgent runs an agent until the test ends.
@@ -129,11 +150,7 @@ func startAgent(t *testing.T, options ...reflector.Option) *agent {
 	go func() {
 		defer close(read)
 		for update := range a.sources.Updates() {
-			for _, pod := range update.Pods {
-				if a.held[pod.UID] = pod; update.Op == sources.Remove {
-					delete(a.held, pod.UID)
-				}
-			}
+			a.take(update)
 		}
 	}()
 	t.Cleanup(func() {
@@ -178,7 +195,7 @@ func (a *agent) requireTruth(t *testing.T) {
 		labels := pod.Labels
 		return fmt.Sprint(pod.Name, pod.Spec.Containers[0].Image, labels, pod.Status.Message, pod.DeletionTimestamp)
 	}
-	for uid, pod := range a.held {
+	for uid, pod := range a.holding() {
 		told[uid] = of(pod)
 	}
 	for _, pod := range a.sources.Merged() {
@@ -222,7 +239,7 @@ func TestADayWithoutTheServer(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			require.Len(t, a.held, 30, "nothing is lost, and nothing is made up")
+			require.Len(t, a.holding(), 30, "nothing is lost, and nothing is made up")
 			require.Len(t, a.sources.Merged(), 30)
 			require.Error(t, a.sources.Ready(time.Minute))
 			require.False(t, a.sources.SafeToPrune(sources.APISource))
@@ -297,11 +314,11 @@ func TestNothingIsSafeToPruneWhileTheCopyCatchesUp(t *testing.T) {
 		for range 900 {
 			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()
-			if len(a.held) > 1 && len(a.held) < 31 {
+			if len(a.holding()) > 1 && len(a.holding()) < 31 {
 				caughtUp++
 			}
 			if a.sources.SafeToPrune(sources.APISource) {
-				require.Equal(t, 31, len(a.held))
+				require.Equal(t, 31, len(a.holding()))
 			}
 		}
 		require.Greater(t, caughtUp, 20, "the copy was caught up with in no time, and nothing was judged")
