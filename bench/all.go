@@ -21,7 +21,7 @@ import (
 type scenario struct {
 	name    string
 	what    string
-	form    form
+	form    world.Form
 	objects int
 	perSet  int
 	readers []reader
@@ -54,18 +54,18 @@ var (
 
 func scenarios(s settings) []scenario {
 	return []scenario{
-		{"first sync, protobuf", "sync", protobuf, s.pods, s.perSet, everyone, variant{}},
-		{"first sync, protobuf, two indexes", "sync", protobuf, s.pods, s.perSet, notPlain, variant{indexed: true}},
-		{"first sync, protobuf, 3 pods per ReplicaSet", "sync", protobuf, s.pods, 3, two, variant{rarely: true}},
-		{"first sync, JSON", "sync", jsonForm, s.pods, s.perSet, notPlain[:4], variant{rarely: true}},
-		{"first sync, unstructured", "sync", tree, s.widgets, s.perSet, notPlain[:4], variant{rarely: true}},
-		{"relist, 1 % changed, protobuf", "relist", protobuf, s.pods, s.perSet, two, variant{}},
-		{"watch, protobuf", "watch", protobuf, s.eventPods, s.perSet, two, variant{}},
-		{"watch, protobuf, two indexes", "watch", protobuf, s.eventPods, s.perSet, two, variant{indexed: true}},
-		{"first sync, protobuf, two indexes, pods that differ in more", "sync", protobuf, s.pods, s.perSet, notPlain, variant{kind: world.VariedPod, indexed: true}},
-		{"relist, 1 % changed, protobuf, pods that differ in more", "relist", protobuf, s.pods, s.perSet, two, variant{kind: world.VariedPod}},
-		{"watch, protobuf, two indexes, pods that differ in more", "watch", protobuf, s.eventPods, s.perSet, two, variant{kind: world.VariedPod, indexed: true}},
-		{"watch, JSON", "watch", jsonForm, s.eventPods, s.perSet, two[:2], variant{rarely: true}},
+		{"first sync, protobuf", "sync", world.Protobuf, s.pods, s.perSet, everyone, variant{}},
+		{"first sync, world.Protobuf, two indexes", "sync", world.Protobuf, s.pods, s.perSet, notPlain, variant{indexed: true}},
+		{"first sync, world.Protobuf, 3 pods per ReplicaSet", "sync", world.Protobuf, s.pods, 3, two, variant{rarely: true}},
+		{"first sync, JSON", "sync", world.JSON, s.pods, s.perSet, notPlain[:4], variant{rarely: true}},
+		{"first sync, unstructured", "sync", world.Tree, s.widgets, s.perSet, notPlain[:4], variant{rarely: true}},
+		{"relist, 1 % changed, protobuf", "relist", world.Protobuf, s.pods, s.perSet, two, variant{}},
+		{"watch, protobuf", "watch", world.Protobuf, s.eventPods, s.perSet, two, variant{}},
+		{"watch, world.Protobuf, two indexes", "watch", world.Protobuf, s.eventPods, s.perSet, two, variant{indexed: true}},
+		{"first sync, world.Protobuf, two indexes, pods that differ in more", "sync", world.Protobuf, s.pods, s.perSet, notPlain, variant{kind: world.VariedPod, indexed: true}},
+		{"relist, 1 % changed, world.Protobuf, pods that differ in more", "relist", world.Protobuf, s.pods, s.perSet, two, variant{kind: world.VariedPod}},
+		{"watch, world.Protobuf, two indexes, pods that differ in more", "watch", world.Protobuf, s.eventPods, s.perSet, two, variant{kind: world.VariedPod, indexed: true}},
+		{"watch, JSON", "watch", world.JSON, s.eventPods, s.perSet, two[:2], variant{rarely: true}},
 	}
 }
 

@@ -26,8 +26,8 @@ func measureCluster(ctx context.Context, s settings) error {
 	}
 	readers := []reader{{"tributary", "watchlist"}, {"tributary", "list"}, {"reflector", "watchlist"}, {"reflector", "list"}, {"informer", "list"}}
 	for _, c := range []scenario{
-		{name: "first sync of a cluster's pods, protobuf", what: "sync", form: protobuf, readers: readers},
-		{name: "first sync of a cluster's pods, JSON", what: "sync", form: jsonForm, readers: readers},
+		{name: "first sync of a cluster's pods, protobuf", what: "sync", form: world.Protobuf, readers: readers},
+		{name: "first sync of a cluster's pods, JSON", what: "sync", form: world.JSON, readers: readers},
 	} {
 		medians, err := c.byTurns(s.repeat, func(r reader) (figures, error) {
 			return s.read(ctx, reading{Kubeconfig: s.kubeconfig, Library: r.library, How: r.how, Form: c.form, What: c.what, Cores: s.cores})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+
+	"github.com/tributary-go/tributary/bench/world"
 )
 
 // work is a row of the table of cores, on each number of cores.
@@ -35,7 +37,7 @@ func measureCores(ctx context.Context, s settings) error {
 			if s.cores = cores; cores > runtime.NumCPU() {
 				break
 			}
-			c := scenario{what: w.what, form: protobuf, objects: w.objects, perSet: s.perSet, readers: []reader{{"tributary", w.how}, {"reflector", w.how}}}
+			c := scenario{what: w.what, form: world.Protobuf, objects: w.objects, perSet: s.perSet, readers: []reader{{"tributary", w.how}, {"reflector", w.how}}}
 			medians, err := c.measure(ctx, s)
 			if err != nil {
 				return fmt.Errorf("%s, %d cores: %w", w.name, cores, err)

@@ -6,6 +6,7 @@ import (
 	"image/color"
 
 	"github.com/tributary-go/tributary/bench/chart"
+	"github.com/tributary-go/tributary/bench/world"
 )
 
 // axis is one figure that is plotted over the number of objects.
@@ -27,7 +28,7 @@ func measureGrowth(ctx context.Context, s settings) error {
 	for i, name := range names {
 		grown := make([][]figures, len(two)) // per reader, per size
 		for _, size := range s.growth {
-			c := scenario{name: name, what: "sync", form: protobuf, objects: size, perSet: s.perSet, readers: two}
+			c := scenario{name: name, what: "sync", form: world.Protobuf, objects: size, perSet: s.perSet, readers: two}
 			if i == 1 {
 				c.what = "relist"
 			}

@@ -63,7 +63,7 @@ func measureFew(ctx context.Context, s settings, library, each string) error {
 	}
 	bodies := s.bodies(count)
 	config := &rest.Config{Host: "http://few.example", QPS: -1, Transport: bodies, ContentConfig: rest.ContentConfig{
-		ContentType: protobuf.contentType(), GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion(),
+		ContentType: world.Protobuf.ContentType(), GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion(),
 	}, APIPath: "/api"}
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
@@ -113,15 +113,15 @@ func filled[T store.Object](ctx context.Context, source *listwatch.ListWatch[T],
 
 // bodies answers each LIST of a namespace with pods of its own.
 func (s settings) bodies(each int) http.RoundTripper {
-	codec := s.codec(protobuf)
+	codec := world.CodecOf(s.kind, s.perSet, world.Protobuf)
 	all := make([][]byte, fewCollections+1)
 	for number := range all {
 		items := make([][]byte, each)
 		for i := range items {
-			items[i] = codec.object(number*each+i, number*each+i, 0)
+			items[i] = codec.Object(number*each+i, number*each+i, 0)
 		}
 		var body bytes.Buffer
-		codec.list(items, world.Version(firstVersion), func(part []byte) { body.Write(part) })
+		codec.List(items, world.Version(firstVersion), func(part []byte) { body.Write(part) })
 		all[number] = body.Bytes()
 	}
 	return transport(func(r *http.Request) []byte {
@@ -134,5 +134,5 @@ func (s settings) bodies(each int) http.RoundTripper {
 type transport func(*http.Request) []byte
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {protobuf.contentType()}}, Body: io.NopCloser(bytes.NewReader(t(r))), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {world.Protobuf.ContentType()}}, Body: io.NopCloser(bytes.NewReader(t(r))), Request: r}, nil
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/tributary-go/tributary/bench/world"
 )
 
-// widget is the row of custom resources, as unstructured objects from JSON.
-const widget = "Widget, unstructured"
-
 // ratio is a column of the table of kinds.
 type ratio struct {
 	heading string
@@ -35,7 +32,7 @@ func measureKinds(ctx context.Context, s settings) error {
 	}
 	fmt.Println(" shared |\n" + strings.Repeat("|---", len(ratios)+3) + "|")
 	var worst []float64
-	for _, kind := range append([]world.Kind{{Name: "Pod"}, {Name: widget}}, world.Kinds...) {
+	for _, kind := range append([]world.Kind{{Name: "Pod"}, {Name: world.WidgetKind}}, world.Kinds...) {
 		if s.kind != "" && s.kind != kind.Name {
 			continue
 		}
@@ -74,9 +71,9 @@ func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, r
 		s.events = 30 * s.pods
 	}
 	s.eventPods = s.pods
-	form := protobuf
-	if kind.Name == widget {
-		form = tree
+	form := world.Protobuf
+	if kind.Name == world.WidgetKind {
+		form = world.Tree
 	}
 	for _, what := range []string{"sync", "watch"} {
 		c := scenario{what: what, form: form, objects: s.pods, perSet: s.perSet,
@@ -93,5 +90,5 @@ func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, r
 		row = append(row, wall, ours.CPU/theirs.CPU, ours.Peak/theirs.Peak, ours.Live/theirs.Live, plain.CPU/theirs.CPU)
 		shared = ours.Hits
 	}
-	return len(s.codec(form).object(0, 0, 0)), row, shared, nil
+	return len(world.CodecOf(s.kind, s.perSet, form).Object(0, 0, 0)), row, shared, nil
 }

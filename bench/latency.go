@@ -96,7 +96,7 @@ func (l latency) measure(ctx context.Context) error {
 
 // informer makes the library's informer of pods, with one handler.
 func (l latency) informer(handle func(*corev1.Pod)) (run func(context.Context), synced func(context.Context) error, err error) {
-	clients, err := kubernetes.NewForConfig(&rest.Config{Host: l.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: protobuf.contentType()}})
+	clients, err := kubernetes.NewForConfig(&rest.Config{Host: l.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: world.Protobuf.ContentType()}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,7 +125,7 @@ func (s *server) pace(_ http.ResponseWriter, r *http.Request) {
 		for n := range count {
 			now := states[random.IntN(len(states))][n%2]
 			copy(now.version, world.Version(eventVersion+n))
-			on.codec.event(on.w, watch.Modified, now.object)
+			on.codec.Event(on.w, watch.Modified, now.object)
 			time.Sleep(time.Until(began.Add(time.Duration(n) * time.Second / time.Duration(rate))))
 			sent[n] = time.Now().UnixNano()
 			on.flush()
@@ -136,7 +136,7 @@ func (s *server) pace(_ http.ResponseWriter, r *http.Request) {
 
 // measureLatency prints the table of latencies.
 func measureLatency(ctx context.Context, s settings) error {
-	fmt.Printf("\n### latency\n\nFrom the last byte of an event, in protobuf, to the handler of an informer of %d pods with two indexes; "+
+	fmt.Printf("\n### latency\n\nFrom the last byte of an event, in world.Protobuf, to the handler of an informer of %d pods with two indexes; "+
 		"each event is a write of its own. %s.\n\n"+
 		"| events/s | | p50 us | p99 us | longest us | CPU us/event |\n|---|---|---|---|---|---|\n", s.eventPods, s.repetitions())
 	for _, rate := range []int{1_000, 20_000} {
@@ -159,7 +159,7 @@ func (s settings) latencies(ctx context.Context, rate int) (medians [2]map[strin
 	s.pods = s.eventPods
 	var all [2][]map[string]float64
 	err = s.withServer(ctx, func(ctx context.Context, url string) error {
-		if err := post(url + "/reset?form=" + string(protobuf)); err != nil {
+		if err := post(url + "/reset?form=" + string(world.Protobuf)); err != nil {
 			return err
 		}
 		for range s.repeat {

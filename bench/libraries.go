@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
@@ -26,7 +27,7 @@ import (
 
 // open makes the library's copy.
 func (r reading) open() (copied, error) {
-	c := settings{kind: r.Kind}.codec(r.Form)
+	c := world.CodecOf(r.Kind, 0, r.Form)
 	config := &rest.Config{Host: r.URL, QPS: -1}
 	if r.Kubeconfig != "" {
 		var err error
@@ -34,12 +35,12 @@ func (r reading) open() (copied, error) {
 			return nil, err
 		}
 	}
-	config.ContentType = r.Form.contentType()
+	config.ContentType = r.Form.ContentType()
 	if r.Library == "reflector" || r.Library == "informer" {
 		return r.clientGo(config, c)
 	}
 	var options []listwatch.Option
-	if r.Form == jsonForm {
+	if r.Form == world.JSON {
 		options = append(options, listwatch.WithJSON())
 	}
 	if r.How == "list" {
@@ -48,11 +49,11 @@ func (r reading) open() (copied, error) {
 	if r.Library == "tributary-plain" {
 		options = append(options, listwatch.WithoutSharing())
 	}
-	client, err := listwatch.NewRESTClient(config, c.version)
+	client, err := listwatch.NewRESTClient(config, c.Version)
 	if err != nil {
 		return nil, err
 	}
-	return openers[c.resource](client, c.resource, r, options...), nil
+	return openers[c.Resource](client, c.Resource, r, options...), nil
 }
 
 // openers make our copy of each resource.
@@ -119,16 +120,16 @@ func (o *ours[T]) shared() float64 {
 }
 
 // clientGo makes client-go's, of a Reflector into a Store or a SharedIndexInformer.
-func (r reading) clientGo(config *rest.Config, c codec) (copied, error) {
+func (r reading) clientGo(config *rest.Config, c world.Codec) (copied, error) {
 	var source cache.ListerWatcher
 	var example runtime.Object
-	if r.Form == tree {
+	if r.Form == world.Tree {
 		client, err := dynamic.NewForConfig(config)
 		if err != nil {
 			return nil, err
 		}
-		widgets := client.Resource(c.version.WithResource(c.resource))
-		example = &unstructured.Unstructured{Object: map[string]any{"apiVersion": c.version.String(), "kind": c.kind}}
+		widgets := client.Resource(c.Version.WithResource(c.Resource))
+		example = &unstructured.Unstructured{Object: map[string]any{"apiVersion": c.Version.String(), "kind": c.Kind}}
 		source = &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				return widgets.List(ctx, o)
@@ -136,16 +137,16 @@ func (r reading) clientGo(config *rest.Config, c codec) (copied, error) {
 			WatchFuncWithContext: widgets.Watch,
 		}
 	} else {
-		config.GroupVersion, config.NegotiatedSerializer = &c.version, scheme.Codecs.WithoutConversion()
-		config.APIPath, _, _ = strings.Cut(strings.TrimPrefix(c.path(), "/"), "/")
+		config.GroupVersion, config.NegotiatedSerializer = &c.Version, scheme.Codecs.WithoutConversion()
+		config.APIPath, _, _ = strings.Cut(strings.TrimPrefix(c.Path(), "/"), "/")
 		client, err := rest.RESTClientFor(config)
 		if err != nil {
 			return nil, err
 		}
-		if example, err = scheme.Scheme.New(c.version.WithKind(c.kind)); err != nil {
+		if example, err = scheme.Scheme.New(c.Version.WithKind(c.Kind)); err != nil {
 			return nil, err
 		}
-		source = cache.NewListWatchFromClient(client, c.resource, "", fields.Everything())
+		source = cache.NewListWatchFromClient(client, c.Resource, "", fields.Everything())
 	}
 	indexes := cache.Indexers{}
 	if r.Indexed {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+
+	"github.com/tributary-go/tributary/bench/world"
 )
 
 // peaks are the rows of the table of resident memory: of so many times the settings' pods, the
@@ -39,10 +41,10 @@ func measurePeaks(ctx context.Context, s settings) error {
 }
 
 func (s settings) printPeak(ctx context.Context, url string, r reader) error {
-	if err := post(url + "/reset?form=" + string(protobuf)); err != nil {
+	if err := post(url + "/reset?form=" + string(world.Protobuf)); err != nil {
 		return err
 	}
-	f, err := s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: protobuf, What: "sync", Objects: s.pods})
+	f, err := s.read(ctx, reading{URL: url, Library: r.library, How: r.how, Form: world.Protobuf, What: "sync", Objects: s.pods})
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ type reading struct {
 	// Kubeconfig is of a real cluster, in place of the URL; how many objects it has is not known.
 	Kubeconfig string
 	Library    string // tributary, tributary-plain, packed, reflector or informer
-	Form       form
+	Form       world.Form
 	Kind       string // of a built-in object
 	How        string // watchlist or list
 	What       string // sync, relist or watch

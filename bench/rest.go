@@ -201,7 +201,7 @@ func restMedians(of []figures) (m restFigures) {
 // restKind is a row of the tables.
 type restKind struct {
 	name, kind string
-	form       form
+	form       world.Form
 	perSet     int
 	share      int  // of the settings' number of pods: 1/share
 	handled    bool // its events are measured with handlers
@@ -209,19 +209,19 @@ type restKind struct {
 }
 
 var restKinds = []restKind{
-	{"pods, 50 per owner", "", protobuf, 50, 1, true, atRest},
-	{"pods, 3 per owner", "", protobuf, 3, 5, false, atRest},
-	{"pods that differ in more", world.VariedPod, protobuf, 50, 5, true, atRest},
-	{"pods of random strings", "Pod of random strings", protobuf, 50, 5, false, atRest},
-	{"custom resources, JSON", "", tree, 50, 5, true, atRest},
-	{"Leases", "Lease", protobuf, 50, 5, false, atRest},
-	{"ConfigMaps of text, 20 KB", "ConfigMap of text", protobuf, 50, 25, true, atRest},
-	{"the same, zstd", "ConfigMap of text", protobuf, 50, 25, true, coded},
-	{"Secrets of text, 4 KB", "Secret of text", protobuf, 50, 10, false, atRest},
-	{"Secrets of PEM, 4 KB", "Secret of PEM", protobuf, 50, 10, false, atRest},
-	{"Secrets, random, 4 KB", "Secret", protobuf, 50, 10, false, atRest},
-	{"pods as of kubernetes#141683", "Pod as of kubernetes#141683", protobuf, 50, 5, false, atRest},
-	{"pods as of kubernetes#141341, JSON", world.TreePod, tree, 50, 16, false, atRest},
+	{"pods, 50 per owner", "", world.Protobuf, 50, 1, true, atRest},
+	{"pods, 3 per owner", "", world.Protobuf, 3, 5, false, atRest},
+	{"pods that differ in more", world.VariedPod, world.Protobuf, 50, 5, true, atRest},
+	{"pods of random strings", "Pod of random strings", world.Protobuf, 50, 5, false, atRest},
+	{"custom resources, JSON", "", world.Tree, 50, 5, true, atRest},
+	{"Leases", "Lease", world.Protobuf, 50, 5, false, atRest},
+	{"ConfigMaps of text, 20 KB", "ConfigMap of text", world.Protobuf, 50, 25, true, atRest},
+	{"the same, zstd", "ConfigMap of text", world.Protobuf, 50, 25, true, coded},
+	{"Secrets of text, 4 KB", "Secret of text", world.Protobuf, 50, 10, false, atRest},
+	{"Secrets of PEM, 4 KB", "Secret of PEM", world.Protobuf, 50, 10, false, atRest},
+	{"Secrets, random, 4 KB", "Secret", world.Protobuf, 50, 10, false, atRest},
+	{"pods as of kubernetes#141683", "Pod as of kubernetes#141683", world.Protobuf, 50, 5, false, atRest},
+	{"pods as of kubernetes#141341, JSON", world.TreePod, world.Tree, 50, 16, false, atRest},
 }
 
 // restRow has the figures of a kind, by the measurement: packed, interned, and of client-go.

@@ -21,10 +21,18 @@ import (
 	"github.com/tributary-go/tributary/bench/world"
 )
 
+// Versions of the collection; those of the objects are below.
+const (
+	firstVersion   = 2_000_000
+	changedOffset  = 1_000_000 // of an object that the relist finds changed
+	changedVersion = 3_000_000
+	eventVersion   = 4_000_000
+)
+
 // server sends prepared bytes. It has one reader at a time, which gives it orders by POST.
 type server struct {
 	settings settings
-	contents map[form]*content
+	contents map[world.Form]*content
 
 	changed atomic.Bool             // the relist's state is served
 	open    sync.WaitGroup          // the watches
@@ -35,26 +43,26 @@ type server struct {
 
 // content is one collection: the first state, and the one that the relist finds.
 type content struct {
-	codec          codec
+	codec          world.Codec
 	first, changed [][]byte
 	prepare        sync.Once
 }
 
 type stream struct {
 	w     *bufio.Writer
-	codec codec
+	codec world.Codec
 	flush func() // down to the socket
 }
 
 // serve prints its address and serves until ctx ends.
 func serve(ctx context.Context, s settings) error {
-	srv := &server{settings: s, contents: map[form]*content{}, do: make(chan func(stream))}
-	for _, f := range []form{protobuf, jsonForm, tree} {
-		srv.contents[f] = &content{codec: s.codec(f)}
+	srv := &server{settings: s, contents: map[world.Form]*content{}, do: make(chan func(stream))}
+	for _, f := range []world.Form{world.Protobuf, world.JSON, world.Tree} {
+		srv.contents[f] = &content{codec: world.CodecOf(s.kind, s.perSet, f)}
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+s.codec(protobuf).path(), srv.collection)
-	mux.HandleFunc("GET "+s.codec(tree).path(), srv.collection)
+	mux.HandleFunc("GET "+world.CodecOf(s.kind, s.perSet, world.Protobuf).Path(), srv.collection)
+	mux.HandleFunc("GET "+world.CodecOf(s.kind, s.perSet, world.Tree).Path(), srv.collection)
 	mux.HandleFunc("POST /reset", srv.reset)
 	mux.HandleFunc("POST /change", srv.change)
 	mux.HandleFunc("POST /events", srv.events)
@@ -78,37 +86,37 @@ func serve(ctx context.Context, s settings) error {
 func (s *server) reset(_ http.ResponseWriter, r *http.Request) {
 	s.open.Wait()
 	s.changed.Store(false)
-	c := s.contents[form(r.URL.Query().Get("form"))]
+	c := s.contents[world.Form(r.URL.Query().Get("form"))]
 	c.prepare.Do(func() {
 		defer debug.SetGCPercent(debug.SetGCPercent(25)) // half a million pods are 4 GB
 		count := s.settings.pods
-		if c.codec.form == tree {
+		if c.codec.Form == world.Tree {
 			count = s.settings.widgets
 		}
-		order := c.codec.order(0, count)
+		order := c.codec.Order(0, count)
 		if s.settings.shuffled {
 			order = rand.New(rand.NewPCG(3, 4)).Perm(count)
 		}
 		c.first = make([][]byte, count)
 		for at, i := range order {
-			c.first[at] = c.codec.object(i, i, 0)
+			c.first[at] = c.codec.Object(i, i, 0)
 		}
 		c.changed = slices.Clone(c.first)
 		for at, i := range order {
 			if i%100 == 0 {
-				c.changed[at] = c.codec.object(i, changedOffset+i, 1)
+				c.changed[at] = c.codec.Object(i, changedOffset+i, 1)
 			}
 		}
 	})
 }
 
 func (s *server) collection(w http.ResponseWriter, r *http.Request) {
-	c := s.contents[jsonForm]
+	c := s.contents[world.JSON]
 	switch {
-	case r.URL.Path == s.contents[tree].codec.path():
-		c = s.contents[tree]
+	case r.URL.Path == s.contents[world.Tree].codec.Path():
+		c = s.contents[world.Tree]
 	case strings.Contains(r.Header.Get("Accept"), "protobuf"):
-		c = s.contents[protobuf]
+		c = s.contents[world.Protobuf]
 	}
 	items, version := c.first, world.Version(firstVersion)
 	if s.changed.Load() {
@@ -119,21 +127,21 @@ func (s *server) collection(w http.ResponseWriter, r *http.Request) {
 	if initial || !watching {
 		s.asked.Store(time.Now().UnixNano())
 	}
-	w.Header().Set("Content-Type", c.codec.form.contentType())
+	w.Header().Set("Content-Type", c.codec.Form.ContentType())
 	if watching {
-		w.Header().Set("Content-Type", strings.Replace(c.codec.form.contentType(), "protobuf", "protobuf;stream=watch", 1))
+		w.Header().Set("Content-Type", strings.Replace(c.codec.Form.ContentType(), "protobuf", "protobuf;stream=watch", 1))
 	}
 	out := bufio.NewWriterSize(w, 256<<10)
 	if !watching {
-		c.codec.list(items, version, func(b []byte) { _, _ = out.Write(b) })
+		c.codec.List(items, version, func(b []byte) { _, _ = out.Write(b) })
 		_ = out.Flush()
 		return
 	}
 	if initial {
 		for _, item := range items {
-			c.codec.event(out, watch.Added, item)
+			c.codec.Event(out, watch.Added, item)
 		}
-		c.codec.bookmark(out, version)
+		c.codec.Bookmark(out, version)
 	}
 	s.follow(r, stream{w: out, codec: c.codec, flush: func() {
 		_ = out.Flush()
@@ -164,7 +172,7 @@ func (s *server) follow(r *http.Request, on stream) {
 func (s *server) change(_ http.ResponseWriter, _ *http.Request) {
 	s.do <- func(on stream) {
 		s.changed.Store(true)
-		_, _ = on.w.Write(on.codec.expired())
+		_, _ = on.w.Write(on.codec.Expired())
 	}
 }
 
@@ -179,16 +187,16 @@ func (s *server) events(_ http.ResponseWriter, _ *http.Request) {
 		for n := range s.settings.events {
 			now := states[n%len(states)][n/len(states)%2]
 			copy(now.version, world.Version(eventVersion+n))
-			on.codec.event(on.w, watch.Modified, now.object)
+			on.codec.Event(on.w, watch.Modified, now.object)
 		}
 	}
 }
 
 // states are two states of each of the first pods.
-func (s *server) states(c codec) [][2]state {
+func (s *server) states(c world.Codec) [][2]state {
 	states := make([][2]state, s.settings.eventPods)
 	for i := range states {
-		states[i] = [2]state{stateOf(c.object(i, i, 1), i), stateOf(c.object(i, i, 2), i)}
+		states[i] = [2]state{stateOf(c.Object(i, i, 1), i), stateOf(c.Object(i, i, 2), i)}
 	}
 	return states
 }

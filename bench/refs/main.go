@@ -1,220 +1,152 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"os/signal"
-	"runtime"
-	"slices"
-	"strings"
-	"time"
 
-	"github.com/tributary-go/tributary/internal/self"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
-// settings say how much is measured. They are the arguments of the processes that are started, too.
-type settings struct {
+// world says what there is and what is read. It is the task of each process.
+type world struct {
 	Secrets  int
 	Size     int // bytes of each
 	Referred int
 	Names    int
-	Repeat   int
 	Churn    int // changes of the other Secrets
 	Nodes    int
-	Only     string
+	Library  string
+	Server   string
 }
+
+var full = world{Size: 10_000}
 
 func main() {
-	var s settings
-	quick := flag.Bool("quick", false, "small sizes and one repetition: shows that everything runs, not how much it costs")
-	flag.IntVar(&s.Secrets, "secrets", 33493, "Secrets on the server")
-	flag.IntVar(&s.Size, "size", 10_000, "bytes of a Secret")
-	flag.IntVar(&s.Referred, "referred", 50, "Secrets that are referred to")
-	flag.IntVar(&s.Nodes, "nodes", 50_000, "Nodes on the server, of which one is read")
-	flag.IntVar(&s.Names, "names", 10_000, "names of the first table")
-	flag.IntVar(&s.Repeat, "repeat", 3, "repetitions of each row")
-	flag.StringVar(&s.Only, "only", "", "measure what has this in its name: names, memory, churn or nodes")
-	role := flag.String("role", "", "what a process of its own is: the command starts them itself")
-	flag.Parse()
-	if *quick {
-		s = settings{Secrets: 500, Size: 10_000, Referred: 5, Names: 200, Nodes: 500, Repeat: 1, Only: s.Only}
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, s, *role, flag.Args()); err != nil {
-		fmt.Fprintln(os.Stderr, "refs:", err)
-		os.Exit(1)
-	}
+	flag.IntVar(&full.Secrets, "secrets", 33_493, "Secrets on the server")
+	flag.IntVar(&full.Referred, "referred", 50, "Secrets that are referred to")
+	flag.IntVar(&full.Nodes, "nodes", 50_000, "Nodes on the server, of which one is read")
+	flag.IntVar(&full.Names, "names", 10_000, "names of the first table")
+	harness.Main(3, harness.Roles{"serve": harness.Acts(serve), "read": harness.Measures(read)}, measure)
 }
 
-func run(ctx context.Context, s settings, role string, args []string) error {
-	if role == "" {
-		return measure(ctx, s)
+func measure(ctx context.Context, s harness.Settings) error {
+	if s.Quick {
+		full = world{Secrets: 500, Size: 10_000, Referred: 5, Names: 200, Nodes: 500}
 	}
-	if err := json.Unmarshal([]byte(args[0]), &s); err != nil {
-		return err
-	}
-	if role == "serve" {
-		return serve(ctx, s)
-	}
-	return read(ctx, s, role, args[1])
-}
-
-func measure(ctx context.Context, s settings) error {
-	fmt.Printf("%s, %s/%s, %d CPUs, %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().Format(time.DateOnly))
-	for _, part := range []struct {
-		name    string
-		measure func(context.Context, settings) error
-	}{{"names", measureNames}, {"memory", measureMemory}, {"churn", measureChurn}, {"nodes", measureNodes}} {
-		if strings.Contains(part.name, s.Only) {
-			if err := part.measure(ctx, s); err != nil {
-				return fmt.Errorf("%s: %w", part.name, err)
-			}
-		}
-	}
-	return nil
+	return s.Each(ctx, harness.Part{Name: "names", Measure: measureNames}, harness.Part{Name: "memory", Measure: measureMemory},
+		harness.Part{Name: "churn", Measure: measureChurn}, harness.Part{Name: "nodes", Measure: measureNodes})
 }
 
 // measureNames is the cost of names without their objects.
-func measureNames(ctx context.Context, s settings) error {
-	without := s
-	without.Secrets, without.Nodes = 0, 0
-	fmt.Printf("\n### names without objects (medians of %d)\n\n", s.Repeat)
-	fmt.Println("| | names | all started after s | most that waited for their state | connections | KB a name: heap | stacks | RSS | goroutines a name | CPU ms a name |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
-	base, err := without.median(ctx, bare)
+func measureNames(ctx context.Context, s harness.Settings) error {
+	table := harness.Table{Lead: "| names", Columns: []harness.Column{
+		harness.Col("all started after s", "%.1f", "wall"),
+		harness.Col("most that waited for their state", "%.0f", "waiting"),
+		harness.Col("connections", "%.0f", "connections"),
+		harness.Col("KB a name: heap", "%.1f", "more.heap/1e3/names"),
+		harness.Col("stacks", "%.1f", "more.stacks/1e3/names"),
+		harness.Col("RSS", "%.1f", "more.rss/1e3/names"),
+		harness.Col("goroutines a name", "%.2f", "more.goroutines/names"),
+		harness.Col("CPU ms a name", "%.2f", "more.cpu*1e3/names"),
+	}}
+	table.Begin("names without objects")
+	empty := world{Size: full.Size}
+	base, err := empty.median(ctx, s, bare)
 	if err != nil {
 		return err
 	}
-	for _, names := range []int{s.Names / 10, s.Names} {
+	for _, names := range []int{full.Names / 10, full.Names} {
 		for _, library := range []string{followed, watched, kubelet} {
 			if library == kubelet && names > 1000 {
 				continue // all at once, they dial more connections than the machine has ports
 			}
-			row := without
+			row := empty
 			row.Names = names
-			r, err := row.median(ctx, library)
+			f, err := row.median(ctx, s, library)
 			if err != nil {
 				return err
 			}
-			n := float64(names)
-			fmt.Printf("| %s | %d | %.1f | %d | %d | %.1f | %.1f | %.1f | %.2f | %.2f |\n", library, names, r.Seconds, r.Waiting, r.Connections,
-				(r.Heap-base.Heap)/n/1e3, (r.Stacks-base.Stacks)/n/1e3, (r.RSS-base.RSS)/n/1e3, float64(r.Goroutines-base.Goroutines)/n, (r.CPU-base.CPU)/n*1e3)
+			f["names"] = float64(names)
+			table.Row(f.With("more.", f.Since(base)), library, names)
 		}
 	}
 	return nil
 }
 
 // measureMemory is a program that refers to a few of many Secrets.
-func measureMemory(ctx context.Context, s settings) error {
-	s.Nodes = 0
-	fmt.Printf("\n### %d of %d Secrets of %d bytes (medians of %d)\n\n", s.Referred, s.Secrets, s.Size, s.Repeat)
-	return s.measureReads(ctx, referred, clientGo)
+func measureMemory(ctx context.Context, s harness.Settings) error {
+	w := full
+	w.Nodes = 0
+	return w.measureReads(ctx, s, fmt.Sprintf("%d of %d Secrets of %d bytes", w.Referred, w.Secrets, w.Size), referred, clientGo)
 }
 
 // measureNodes is a program that looks up one Node by its name.
-func measureNodes(ctx context.Context, s settings) error {
-	s.Secrets = 0
-	fmt.Printf("\n### 1 of %d Nodes (medians of %d)\n\n", s.Nodes, s.Repeat)
-	return s.measureReads(ctx, oneNode, allNodes)
+func measureNodes(ctx context.Context, s harness.Settings) error {
+	w := full
+	w.Secrets = 0
+	return w.measureReads(ctx, s, fmt.Sprintf("1 of %d Nodes", w.Nodes), oneNode, allNodes)
 }
 
 // measureReads measures libraries beside the bare program, once each has read what it wants.
-func (s settings) measureReads(ctx context.Context, libraries ...string) error {
-	fmt.Println("| | live heap MB | RSS MB | RSS over the bare program | peak RSS MB | all read after ms | read from the network MB |")
-	fmt.Println("|---|---|---|---|---|---|---|")
-	var base float64
+func (w world) measureReads(ctx context.Context, s harness.Settings, title string, libraries ...string) error {
+	table := harness.Table{Columns: []harness.Column{
+		harness.Col("live heap MB", "%.1f", "heap/1e6"),
+		harness.Col("RSS MB", "%.1f", "rss/1e6"),
+		harness.Col("RSS over the bare program", "%.1f", "more.rss/1e6"),
+		harness.Col("peak RSS MB", "%.1f", "peak/1e6"),
+		harness.Col("all read after ms", "%.0f", "wall*1e3"),
+		harness.Col("read from the network MB", "%.1f", "read/1e6"),
+	}}
+	table.Begin(title)
+	var base harness.Figures
 	for _, library := range append([]string{bare}, libraries...) {
-		r, err := s.median(ctx, library)
+		f, err := w.median(ctx, s, library)
 		if err != nil {
 			return err
 		}
 		if library == bare {
-			base = r.RSS
+			base = f
 		}
-		fmt.Printf("| %s | %.1f | %.1f | %.1f | %.1f | %.0f | %.1f |\n", library, r.Heap/1e6, r.RSS/1e6, (r.RSS-base)/1e6, r.Peak/1e6, r.Seconds*1e3, float64(r.Read)/1e6)
+		table.Row(f.With("more.", f.Since(base)), library)
 	}
 	return nil
 }
 
 // measureChurn measures the cost of changes of other objects.
-func measureChurn(ctx context.Context, s settings) error {
-	s.Nodes = 0
-	s.Secrets, s.Churn = max(s.Secrets/30, s.Referred+100), max(s.Secrets/3, 1000)
-	fmt.Printf("\n### %d changes of other Secrets of %d bytes, of %d (medians of %d)\n\n", s.Churn, s.Size, s.Secrets, s.Repeat)
-	fmt.Println("| | CPU µs a change | bytes a change |")
-	fmt.Println("|---|---|---|")
+func measureChurn(ctx context.Context, s harness.Settings) error {
+	w := full
+	w.Nodes = 0
+	w.Secrets, w.Churn = max(w.Secrets/30, w.Referred+100), max(w.Secrets/3, 1000)
+	table := harness.Table{Columns: []harness.Column{
+		harness.Col("CPU µs a change", "%.1f", "churnCPU*1e6/changes"),
+		harness.Col("bytes a change", "%.0f", "churnRead/changes"),
+	}}
+	table.Begin(fmt.Sprintf("%d changes of other Secrets of %d bytes, of %d", w.Churn, w.Size, w.Secrets))
 	for _, library := range []string{bare, referred, shared, clientGo} {
-		r, err := s.median(ctx, library)
+		f, err := w.median(ctx, s, library)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("| %s | %.1f | %.0f |\n", library, r.ChurnCPU/float64(s.Churn)*1e6, float64(r.ChurnRead)/float64(s.Churn))
+		f["changes"] = float64(w.Churn)
+		table.Row(f, library)
 	}
 	return nil
 }
 
 // median measures a library in processes of their own, on a server of its own.
-func (s settings) median(ctx context.Context, library string) (result, error) {
-	server, err := s.start(ctx, "serve")
-	if err != nil {
-		return result{}, err
-	}
-	defer server.Stop()
-	address, err := server.Line()
-	if err != nil {
-		return result{}, err
-	}
-	var all []result
-	for range s.Repeat {
-		r, err := s.once(ctx, library, address)
-		if err != nil {
-			return result{}, fmt.Errorf("%s: %w", library, err)
-		}
-		all = append(all, r)
-	}
-	return result{
-		Heap: of(all, func(r result) float64 { return r.Heap }), Stacks: of(all, func(r result) float64 { return r.Stacks }),
-		RSS: of(all, func(r result) float64 { return r.RSS }), Peak: of(all, func(r result) float64 { return r.Peak }),
-		Seconds: of(all, func(r result) float64 { return r.Seconds }), CPU: of(all, func(r result) float64 { return r.CPU }),
-		ChurnCPU: of(all, func(r result) float64 { return r.ChurnCPU }), ChurnRead: of(all, func(r result) int64 { return r.ChurnRead }),
-		Goroutines: of(all, func(r result) int { return r.Goroutines }), Read: of(all, func(r result) int64 { return r.Read }),
-		load: load{of(all, func(r result) int64 { return r.Connections }), of(all, func(r result) int64 { return r.Waiting })},
-	}, nil
-}
-
-// of is the median of a figure.
-func of[T cmp.Ordered](all []result, figure func(result) T) T {
-	var values []T
-	for _, r := range all {
-		values = append(values, figure(r))
-	}
-	slices.Sort(values)
-	return values[len(values)/2]
-}
-
-func (s settings) once(ctx context.Context, library, address string) (r result, err error) {
-	p, err := s.start(ctx, library, address)
-	if err != nil {
-		return r, err
-	}
-	defer p.Stop()
-	line, err := p.Line()
-	if err != nil {
-		return r, err
-	}
-	return r, json.Unmarshal([]byte(line), &r)
-}
-
-// start starts a process in a role, with the same settings.
-func (s settings) start(ctx context.Context, role string, args ...string) (*self.Process, error) {
-	how, err := json.Marshal(s)
+func (w world) median(ctx context.Context, s harness.Settings, library string) (harness.Figures, error) {
+	server, err := harness.Start(ctx, "serve", w)
 	if err != nil {
 		return nil, err
 	}
-	return self.Start(ctx, append([]string{"-role", role, string(how)}, args...)...)
+	defer server.Stop()
+	w.Library, w.Server = library, server.URL()
+	medians, err := harness.ByTurns(s.Repeat, []string{library}, func(string) (harness.Figures, error) {
+		return harness.Measure(ctx, "read", w)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return medians[0], nil
 }

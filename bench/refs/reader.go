@@ -2,17 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/tributary-go/tributary/internal/self"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/refs"
 )
 
@@ -42,23 +37,12 @@ const (
 	kubelet  = "client-go reflectors"
 )
 
-// result has the figures of a process, in bytes and seconds.
-type result struct {
-	Heap, Stacks, RSS, Peak float64
-	Goroutines              int
-	Seconds, CPU            float64
-	Read                    int64
-	ChurnCPU                float64 // seconds
-	ChurnRead               int64
-	load
-}
-
 // read is a program with one library.
-func read(ctx context.Context, s settings, library, address string) error {
+func read(ctx context.Context, w world) (harness.Figures, error) {
 	var received atomic.Int64
 	config := &rest.Config{
-		Host: address, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1,
-		ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"},
+		Host: w.Server, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: harness.Protobuf},
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := new(net.Dialer).DialContext(ctx, network, address)
 			return counting{conn, &received}, err
@@ -66,75 +50,67 @@ func read(ctx context.Context, s settings, library, address string) error {
 	}
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := clientset.Discovery().ServerVersion(); err != nil { // the connection is there
-		return err
+		return nil, err
 	}
-	if _, err := loadOf(address); err != nil { // of the process before
-		return err
+	if err := harness.Do(ctx, w.Server+"/load"); err != nil { // of the process before
+		return nil, err
 	}
 	began := time.Now()
-	keep, err := use(ctx, s, library, clientset)
+	keep, err := use(ctx, w, clientset)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r := result{Seconds: time.Since(began).Seconds()}
-	if r.load, err = loadOf(address); err != nil {
-		return err
+	took, count := time.Since(began).Seconds(), received.Load()
+	f, err := harness.Call[harness.Figures](ctx, w.Server+"/load")
+	if err != nil {
+		return nil, err
 	}
-	r.Read = received.Load()
-	if s.Churn > 0 {
-		before := processor()
-		if _, err := get(address + "/churn"); err != nil {
-			return err
+	if w.Churn > 0 {
+		before := harness.CPU()
+		if err := harness.Do(ctx, w.Server+"/churn"); err != nil {
+			return nil, err
 		}
 		time.Sleep(time.Second) // the last events are on their way
-		r.ChurnCPU, r.ChurnRead = processor()-before, received.Load()-r.Read
+		f["churnCPU"], f["churnRead"] = (harness.CPU() - before).Seconds(), float64(received.Load()-count)
 	}
 	time.Sleep(2 * time.Second) // connections that are not used end
-	for range 3 {               // stacks shrink by half each time
-		runtime.GC()
-	}
+	harness.Collect()
 	debug.FreeOSMemory()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	r.Heap, r.Stacks, r.Goroutines = float64(m.HeapAlloc), float64(m.StackInuse), runtime.NumGoroutine()
-	r.RSS, r.Peak = float64(self.Memory("VmRSS")), float64(self.Memory("VmHWM"))
-	r.CPU = processor()
-	line, err := json.Marshal(r)
-	fmt.Println(string(line))
-	<-self.UntilInputEnds(ctx).Done()
+	f = f.With("", harness.Used())
+	f["wall"], f["read"] = took, float64(count)
 	runtime.KeepAlive(keep)
-	return err
+	return f, nil
 }
 
 // use reads with a library, and returns once all is read.
-func use(ctx context.Context, s settings, library string, clientset kubernetes.Interface) (any, error) {
-	switch library {
+func use(ctx context.Context, w world, clientset kubernetes.Interface) (any, error) {
+	switch w.Library {
 	case followed:
-		return follow(ctx, clientset, s.Names, false)
+		return follow(ctx, clientset, w.Names, false)
 	case watched:
-		return follow(ctx, clientset, s.Names, false, refs.WithNamespaceWatch(100))
+		return follow(ctx, clientset, w.Names, false, refs.WithNamespaceWatch(100))
 	case referred:
-		return follow(ctx, clientset, s.Referred, true)
+		return follow(ctx, clientset, w.Referred, true)
 	case shared:
-		return follow(ctx, clientset, s.Referred, true, refs.WithNamespaceWatch(1))
+		return follow(ctx, clientset, w.Referred, true, refs.WithNamespaceWatch(1))
 	case kubelet:
-		return reflect(ctx, clientset, s.Names)
+		return reflect(ctx, clientset, w.Names)
 	case clientGo:
 		factory := informers.NewSharedInformerFactory(clientset, 0)
-		return inform(ctx, factory, factory.Core().V1().Secrets().Informer(), s.Secrets)
+		return inform(ctx, factory, factory.Core().V1().Secrets().Informer(), w.Secrets)
 	case oneNode:
 		nodes := refs.New(refs.FromClient[corev1.Node](clientset.CoreV1().RESTClient(), "nodes"))
 		go func() { _ = nodes.Run(ctx) }()
-		name := nodeOf(s.Nodes / 2).Name
+		name := nodeOf(w.Nodes / 2).Name
 		nodes.SetOwner("lookup", refs.In("", name))
 		_, err := nodes.Get(ctx, "", name)
 		return nodes, err
 	case allNodes:
 		factory := informers.NewSharedInformerFactory(clientset, 0)
-		return inform(ctx, factory, factory.Core().V1().Nodes().Informer(), s.Nodes)
+		return inform(ctx, factory, factory.Core().V1().Nodes().Informer(), w.Nodes)
 	}
 	return nil, nil
 }
@@ -192,37 +168,6 @@ func reflect(ctx context.Context, clientset kubernetes.Interface, n int) (any, e
 		}
 	}
 	return all, nil
-}
-
-// loadOf asks for the server's figures since the last time.
-func loadOf(address string) (l load, err error) {
-	body, err := get(address + "/load")
-	if err == nil {
-		err = json.Unmarshal(body, &l)
-	}
-	l.Connections-- // this one
-	return l, err
-}
-
-func get(url string) ([]byte, error) {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	response, err := client.Get(url)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", url, body)
-	}
-	return body, err
-}
-
-// processor is the time that this process has used, in seconds.
-func processor() float64 {
-	var usage syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // cannot fail for the process itself
-	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
 }
 
 // counting counts the bytes read from a connection.

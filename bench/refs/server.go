@@ -2,23 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"log"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tributary-go/tributary/bench/world"
-	"github.com/tributary-go/tributary/internal/self"
+	"github.com/tributary-go/tributary/bench/harness"
+	objects "github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
+	"github.com/tributary-go/tributary/server/collection"
 )
 
 const namespace = "default"
@@ -27,27 +22,21 @@ func secretName(i int) string { return fmt.Sprintf("secret-%05d", i) }
 
 // nodeOf is a Node as its kubelet reports it, with 25 images.
 func nodeOf(i int) *corev1.Node {
-	kind, _ := world.KindOf("Node")
+	kind, _ := objects.KindOf("Node")
 	node := kind.Object(i, 0, 0).(*corev1.Node)
 	node.ResourceVersion = ""
 	return node
 }
 
-// load has the server's figures of one process.
-type load struct {
-	Connections int64
-	Waiting     int64 // the most requests at one time that had no state yet
-}
-
 // serve prints its address and serves until its input ends.
-func serve(ctx context.Context, s settings) error {
+func serve(ctx context.Context, w world) error {
 	api, err := apiserver.NewServer()
 	if err != nil {
 		return err
 	}
 	secrets := apiserver.Serve(api, builtin.Of[*corev1.Secret]())
-	for i := range s.Secrets {
-		value := make([]byte, s.Size)
+	for i := range w.Secrets {
+		value := make([]byte, w.Size)
 		copy(value, fmt.Sprintf("planted value of %s ", secretName(i)))
 		for j := 40; j < len(value); j++ {
 			value[j] = byte('a' + (i+j)%26)
@@ -59,12 +48,13 @@ func serve(ctx context.Context, s settings) error {
 		}
 	}
 	nodes := apiserver.Serve(api, builtin.Of[*corev1.Node]())
-	for i := range s.Nodes {
+	for i := range w.Nodes {
 		if _, err := nodes.Create(nodeOf(i)); err != nil {
 			return err
 		}
 	}
-	var connections, waiting, most atomic.Int64
+	var counts harness.Counts
+	var waiting, most atomic.Int64 // requests that have no state yet, and the most of them at one time
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		for n := waiting.Add(1); ; {
@@ -76,37 +66,31 @@ func serve(ctx context.Context, s settings) error {
 		defer began.answered()
 		api.ServeHTTP(began, r)
 	})
-	mux.HandleFunc("/load", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(load{connections.Swap(0), most.Swap(0)})
-	})
-	mux.HandleFunc("/churn", func(w http.ResponseWriter, _ *http.Request) {
-		for i := range s.Churn { // of the other Secrets
-			obj, err := secrets.Get(namespace, secretName(s.Referred+i%(s.Secrets-s.Referred)))
-			if err == nil {
-				obj = obj.DeepCopy()
-				obj.Labels = map[string]string{"churn": fmt.Sprint(i)}
-				_, err = secrets.Update(obj)
-			}
-			if err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-				return
-			}
+	mux.HandleFunc("/load", harness.Answer(func(*http.Request) (any, error) { // since the last time
+		return harness.Figures{"connections": float64(counts.All.Swap(0)), "waiting": float64(most.Swap(0))}, nil
+	}))
+	mux.HandleFunc("/churn", harness.Answer(func(*http.Request) (any, error) { return nil, w.churn(secrets) }))
+	// kube-apiserver's default
+	url, err := harness.Serving{TLS: true, Streams: 100, Counts: &counts}.Serve(mux)
+	if err == nil {
+		harness.Say(ctx, url)
+	}
+	return err
+}
+
+// churn changes the Secrets that are not referred to.
+func (w world) churn(secrets *collection.Collection[*corev1.Secret]) error {
+	for i := range w.Churn {
+		obj, err := secrets.Get(namespace, secretName(w.Referred+i%(w.Secrets-w.Referred)))
+		if err != nil {
+			return err
 		}
-	})
-	hs := httptest.NewUnstartedServer(mux)
-	hs.EnableHTTP2 = true
-	// A client closes connections that it dials and does not use.
-	hs.Config.ErrorLog = log.New(io.Discard, "", 0)
-	hs.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 100} // kube-apiserver's default
-	hs.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			connections.Add(1)
+		obj = obj.DeepCopy()
+		obj.Labels = map[string]string{"churn": fmt.Sprint(i)}
+		if _, err := secrets.Update(obj); err != nil {
+			return err
 		}
 	}
-	hs.StartTLS()
-	fmt.Println(hs.URL)
-	<-self.UntilInputEnds(ctx).Done()
-	os.Exit(0) // no watch is waited for
 	return nil
 }
 

@@ -2,167 +2,118 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"os/exec"
-	"slices"
-	"strings"
+	"net/http"
 	"time"
+
+	"github.com/tributary-go/tributary/bench/harness"
+	"github.com/tributary-go/tributary/bench/world"
 )
 
-// measurement is one row: a process of its own.
+// measurement is the task of one process.
 type measurement struct {
 	URL string
 	// Kubeconfig is of a real cluster, in place of the URL; how many pods it has is not known.
 	Kubeconfig string
 	Library    string // tributary or controller-runtime
-	GOGC       int
-	Limit      string // GOMEMLIMIT
-	Form       string // pods or widgets
 	Objects    int
-	Keep       bool          // keep managedFields
 	Trim       bool          // keep only what a controller of pods' states reads
 	Each       time.Duration // how long each kind of read is repeated
+	Settings   []string      // of the garbage collector, in the environment
 }
 
-// result is what one process measured.
-type result struct {
-	Objects                              int
-	Live, Peak, RSS, PeakRSS, ReadingRSS float64            // MB
-	CPU                                  float64            // seconds, to the synced cache
-	Reads                                map[string]float64 // CPU microseconds per read
-}
+var kubeconfig = flag.String("kubeconfig", "", "measure the pods of the cluster in this `file` instead")
 
-func main() {
-	quick := flag.Bool("quick", false, "small and once: shows that everything runs, not how fast")
-	child := flag.String("measure", "", "a measurement in JSON, for the processes that this command starts")
-	repeat := flag.Int("repeat", 3, "how often each row is measured; the tables have medians")
-	only := flag.String("only", "", "the table whose title begins so (default: all)")
-	kubeconfig := flag.String("kubeconfig", "", "measure the pods of the cluster in this `file` instead")
-	flag.Parse()
-	if err := run(*child, *only, *kubeconfig, *quick, *repeat); err != nil {
-		fmt.Fprintln(os.Stderr, "caches:", err)
-		os.Exit(1)
-	}
-}
+func main() { harness.Main(3, harness.Roles{"read": harness.Measures(read)}, measure) }
 
-func run(child, only, kubeconfig string, quick bool, repeat int) error {
-	if child != "" {
-		var m measurement
-		if err := json.Unmarshal([]byte(child), &m); err != nil {
-			return err
-		}
-		return m.measure(context.Background())
+func measure(ctx context.Context, s harness.Settings) error {
+	pods, many, each := 50_000, 88_000, time.Second
+	if s.Quick {
+		pods, many, each = 1000, 1500, 20*time.Millisecond
 	}
-	pods, widgets, many, each := 50_000, 20_000, 88_000, time.Second
-	if quick {
-		pods, widgets, many, each, repeat = 1000, 500, 1500, 20*time.Millisecond, 1
+	if *kubeconfig != "" {
+		return measurement{Kubeconfig: *kubeconfig, Each: each}.table(ctx, s, "stripped pods of a cluster")
 	}
-	if kubeconfig != "" {
-		return table("stripped pods of a cluster", measurement{Form: "pods", Kubeconfig: kubeconfig, Each: each}, repeat)
-	}
+	var parts []harness.Part
 	for _, row := range []struct {
 		title string
 		m     measurement
 	}{
-		{"stripped pods", measurement{Form: "pods", Objects: pods}},
-		{"pods with managedFields", measurement{Form: "pods", Objects: pods, Keep: true}},
-		{"custom resources, unstructured", measurement{Form: "widgets", Objects: widgets}},
-		{"many pods", measurement{Form: "pods", Objects: many}},
-		{"many pods, trimmed", measurement{Form: "pods", Objects: many, Trim: true}},
+		{"stripped pods", measurement{Objects: pods, Each: each}},
+		{"many pods", measurement{Objects: many, Each: each}},
+		{"many pods, trimmed", measurement{Objects: many, Each: each, Trim: true}},
 	} {
-		if !strings.HasPrefix(row.title, only) {
-			continue
-		}
-		row.m.Each = each
-		if err := table(row.title, row.m, repeat); err != nil {
-			return err
-		}
+		parts = append(parts, harness.Part{Name: row.title, Measure: func(ctx context.Context, s harness.Settings) (err error) {
+			if row.m.URL, err = serve(row.m.Objects); err != nil {
+				return err
+			}
+			return row.m.table(ctx, s, row.title)
+		}})
 	}
-	return nil
+	return s.Each(ctx, parts...)
 }
 
-// columns are what each table compares. Equal settings of the collector are not equal memory: the
-// last one has more than the first, and still less than controller-runtime's cache. If objects are
+// subjects are measured by turns. Equal settings of the collector are not equal memory: the last
+// one has more than the first, and still less than controller-runtime's cache. If objects are
 // trimmed to fit into a bound, it has the bound in place of that.
-func (m measurement) columns() (columns [3]measurement, last string) {
-	columns = [3]measurement{m, m, m}
-	columns[0].Library, columns[1].Library, columns[2].Library = "tributary", "controller-runtime", "tributary"
-	columns[0].GOGC, columns[1].GOGC, columns[2].GOGC = 100, 100, 200
+func (m measurement) subjects() (all []measurement) {
+	last := []string{"GOGC=200"}
 	if m.Trim {
-		columns[2].GOGC, columns[2].Limit = 100, "460MiB"
-		return columns, "GOMEMLIMIT=" + columns[2].Limit
+		last = []string{"GOGC=100", "GOMEMLIMIT=460MiB"}
 	}
-	return columns, "GOGC=200"
+	for _, subject := range []measurement{
+		{Library: "tributary", Settings: []string{"GOGC=100"}}, {Library: "controller-runtime", Settings: []string{"GOGC=100"}}, {Library: "tributary", Settings: last},
+	} {
+		one := m
+		one.Library, one.Settings = subject.Library, subject.Settings
+		all = append(all, one)
+	}
+	return all
 }
 
 // table measures both caches by turns, and prints their medians and ratios.
-func table(title string, m measurement, repeat int) error {
-	if m.Kubeconfig == "" {
-		url, stop, err := serve(m)
-		if err != nil {
-			return err
-		}
-		defer stop()
-		m.URL = url
+func (m measurement) table(ctx context.Context, s harness.Settings, title string) error {
+	subjects := m.subjects()
+	medians, err := harness.ByTurns(s.Repeat, subjects, func(m measurement) (harness.Figures, error) {
+		return harness.Measure(ctx, "read", m, m.Settings...)
+	})
+	if err != nil {
+		return err
 	}
-	columns, last := m.columns()
-	results := make([][]result, len(columns))
-	for range repeat {
-		for i, column := range columns {
-			r, err := column.apart()
-			if err != nil {
-				return fmt.Errorf("%s of %s: %w", title, column.Library, err)
-			}
-			results[i] = append(results[i], r)
-		}
+	table := harness.Table{Lead: "", Columns: []harness.Column{
+		harness.Col("live heap MB", "%.4g", "live/1e6"), harness.Col("first RSS MB", "%.4g", "first/1e6"), harness.Col("last RSS MB", "%.4g", "last/1e6"),
+		harness.Col("CPU s until synced", "%.3g", "cpu"), harness.Col("CPU us: Get", "%.4g", "get"), harness.Col("not copied", "%.4g", "get.shared"),
+		harness.Col("List by index", "%.4g", "index"), harness.Col("not copied", "%.4g", "index.shared"),
+		harness.Col("List by a label of none", "%.4g", "none"), harness.Col("List of all", "%.4g", "all"), harness.Col("not copied", "%.4g", "all.shared"),
+	}}
+	table.Begin(fmt.Sprintf("%s (%.0f objects)", title, medians[0]["objects"]))
+	theirs := medians[1]
+	for i, f := range medians {
+		table.Row(f, fmt.Sprint(subjects[i].Library, " ", subjects[i].Settings))
 	}
-	fmt.Printf("\n### %s (%d objects)\n\n", title, results[0][0].Objects)
-	fmt.Printf("| | tributary | controller-runtime | ratio | tributary, %s | ratio |\n", last)
-	fmt.Println("|---|---|---|---|---|---|")
-	line := func(name string, of func(result) float64) {
-		ours, theirs, more := median(results[0], of), median(results[1], of), median(results[2], of)
-		fmt.Printf("| %s | %.4g | %.4g | %.2f | %.4g | %.2f |\n", name, ours, theirs, ours/theirs, more, more/theirs)
-	}
-	line("live heap MB", func(r result) float64 { return r.Live })
-	line("peak heap MB", func(r result) float64 { return r.Peak })
-	line("RSS after a collection MB", func(r result) float64 { return r.RSS })
-	line("peak RSS MB", func(r result) float64 { return r.PeakRSS })
-	line("peak RSS with all reads MB", func(r result) float64 { return r.ReadingRSS })
-	line("CPU s until synced", func(r result) float64 { return r.CPU })
-	for _, read := range readNames {
-		line(read+", CPU us", func(r result) float64 { return r.Reads[read] })
-	}
+	table.Ratio(medians[0], theirs, "**ours / theirs**")
+	table.Ratio(medians[2], theirs, fmt.Sprint("**ours / theirs**, ", subjects[2].Settings))
 	return nil
 }
 
-func (m measurement) apart() (r result, err error) {
-	arguments, err := json.Marshal(m)
-	if err != nil {
-		return r, err
+// serve sends the pods to each watch list.
+func serve(pods int) (url string, err error) {
+	codec := world.CodecOf("Pod", 50, world.Protobuf)
+	items := make([][]byte, pods)
+	for i := range items {
+		items[i] = codec.Object(i, i, 0)
 	}
-	command := exec.Command(os.Args[0], "-measure", string(arguments))
-	command.Stderr = os.Stderr
-	command.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
-		return strings.HasPrefix(s, "GOGC=") || strings.HasPrefix(s, "GOMEMLIMIT=")
-	}), fmt.Sprint("GOGC=", m.GOGC))
-	if m.Limit != "" {
-		command.Env = append(command.Env, "GOMEMLIMIT="+m.Limit)
-	}
-	out, err := command.Output()
-	if err != nil {
-		return r, err
-	}
-	return r, json.Unmarshal(out, &r)
-}
-
-func median(results []result, of func(result) float64) float64 {
-	var all []float64
-	for _, r := range results {
-		all = append(all, of(r))
-	}
-	slices.Sort(all)
-	return all[len(all)/2]
+	return harness.Serving{}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "true" {
+			http.Error(w, "this server knows watches only", http.StatusNotImplemented)
+			return
+		}
+		w.Header().Set("Content-Type", harness.Watch)
+		if r.URL.Query().Get("sendInitialEvents") == "true" {
+			codec.Initial(w, items, world.Version(pods))
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
 }

@@ -2,83 +2,60 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/controllerruntime"
-	"github.com/tributary-go/tributary/internal/self"
 )
 
-var ofWidgets = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
-
-// measure fills a cache, reads it, and prints a result.
-func (m measurement) measure(ctx context.Context) error {
+// read fills a cache, and reads it.
+func read(ctx context.Context, m measurement) (harness.Figures, error) {
 	log.SetLogger(logr.Discard())
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
-	defer cancel()
 	c, err := m.newCache()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	obj := m.object()
-	if err := c.IndexField(ctx, obj, "node", nodeOf); err != nil {
-		return err
+	if err := c.IndexField(ctx, &corev1.Pod{}, "node", nodeOf); err != nil {
+		return nil, err
 	}
 	runtime.GC()
-	var r result
-	peak := watchHeap(ctx)
-	before := cpu()
+	before := harness.CPU()
 	ended := make(chan error, 1)
 	go func() { ended <- c.Start(ctx) }()
 	if !c.WaitForCacheSync(ctx) {
-		return errors.New("the cache has not synced")
+		return nil, errors.New("the cache has not synced")
 	}
-	r.CPU = (cpu() - before).Seconds()
-	r.Peak = float64(peak()) / 1e6
-	runtime.GC()
-	runtime.GC()
-	r.Live = float64(heap()) / 1e6
-	r.PeakRSS = float64(self.Memory("VmHWM")) / 1e6
+	f := harness.Figures{"cpu": (harness.CPU() - before).Seconds(), "live": harness.Live(), "first": harness.Used()["peak"]}
 	debug.FreeOSMemory()
-	r.RSS = float64(self.Memory("VmRSS")) / 1e6
-	if r.Objects, r.Reads, err = m.reads(ctx, c); err != nil {
-		return err
+	reads, err := m.reads(ctx, c)
+	if err != nil {
+		return nil, err
 	}
-	r.ReadingRSS = float64(self.Memory("VmHWM")) / 1e6
+	f["last"] = harness.Used()["peak"]
 	runtime.KeepAlive(c)
-	return json.NewEncoder(os.Stdout).Encode(r)
+	return f.With("", reads), nil
 }
 
 func (m measurement) newCache() (cache.Cache, error) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	mapper.Add(ofWidgets, meta.RESTScopeNamespace)
-	options := cache.Options{Mapper: mapper}
-	switch {
-	case m.Trim:
+	options := cache.Options{Mapper: mapper, DefaultTransform: cache.TransformStripManagedFields()}
+	if m.Trim {
 		options.DefaultTransform = trim
-	case !m.Keep:
-		options.DefaultTransform = cache.TransformStripManagedFields()
 	}
 	config := &rest.Config{Host: m.URL, QPS: -1}
 	if m.Kubeconfig != "" {
@@ -109,88 +86,51 @@ func trim(obj any) (any, error) {
 	return pod, nil
 }
 
-func (m measurement) object() client.Object {
-	if m.Form == "pods" {
-		return &corev1.Pod{}
-	}
-	widget := &unstructured.Unstructured{}
-	widget.SetGroupVersionKind(ofWidgets)
-	return widget
-}
-
-func (m measurement) list() client.ObjectList {
-	if m.Form == "pods" {
-		return &corev1.PodList{}
-	}
-	widgets := &unstructured.UnstructuredList{}
-	widgets.SetGroupVersionKind(ofWidgets.GroupVersion().WithKind("WidgetList"))
-	return widgets
-}
-
-// nodeOf is what objects are indexed by: pods by their node, widgets by their app, which forty
-// share.
-func nodeOf(obj client.Object) []string {
-	if pod, ok := obj.(*corev1.Pod); ok {
-		return []string{pod.Spec.NodeName}
-	}
-	return []string{obj.GetName()[:min(len(obj.GetName()), len("service-00000"))]}
-}
-
-const (
-	getCopy     = "Get"
-	getShared   = "Get, not copied"
-	getReused   = "Get, not copied, into an object of before"
-	indexCopy   = "List by index"
-	indexShared = "List by index, not copied"
-	labelNone   = "List by a label that nothing has"
-	allShared   = "List of all, not copied"
-	allCopy     = "List of all"
-)
-
-var readNames = []string{getCopy, getShared, getReused, indexCopy, indexShared, labelNone, allShared, allCopy}
+// nodeOf is what pods are indexed by.
+func nodeOf(obj client.Object) []string { return []string{obj.(*corev1.Pod).Spec.NodeName} }
 
 // reads times each kind of read for a while, and counts the objects.
-func (m measurement) reads(ctx context.Context, c client.Reader) (objects int, figures map[string]float64, err error) {
-	all := m.list()
-	if err := c.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
-		return 0, nil, err
+func (m measurement) reads(ctx context.Context, c client.Reader) (harness.Figures, error) {
+	var all corev1.PodList
+	if err := c.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
 	}
-	items, err := meta.ExtractList(all)
-	if err != nil {
-		return 0, nil, err
-	}
-	objects = len(items)
+	objects := len(all.Items)
 	if objects == 0 || m.Kubeconfig == "" && objects != m.Objects {
-		return 0, nil, fmt.Errorf("the cache has %d objects, not %d", objects, m.Objects)
+		return nil, fmt.Errorf("the cache has %d objects, not %d", objects, m.Objects)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	keys, nodes := make([]client.ObjectKey, 1000), make([]string, 1000)
+	keys, nodes := make([]client.ObjectKey, 1000), make([]client.MatchingFields, 1000)
 	for i := range keys {
-		obj := items[random.IntN(len(items))].(client.Object)
-		keys[i], nodes[i] = client.ObjectKeyFromObject(obj), nodeOf(obj)[0]
+		pod := &all.Items[random.IntN(objects)]
+		keys[i], nodes[i] = client.ObjectKeyFromObject(pod), client.MatchingFields{"node": pod.Spec.NodeName}
 	}
-	items, all = nil, nil
-	reused := m.object()
+	all.Items = nil
 	runtime.GC()
-	reads := map[string]func(i int) error{
-		getCopy:   func(i int) error { return c.Get(ctx, keys[i%1000], m.object()) },
-		getShared: func(i int) error { return c.Get(ctx, keys[i%1000], m.object(), client.UnsafeDisableDeepCopy) },
-		getReused: func(i int) error { return c.Get(ctx, keys[i%1000], reused, client.UnsafeDisableDeepCopy) },
-		indexCopy: func(i int) error { return c.List(ctx, m.list(), client.MatchingFields{"node": nodes[i%1000]}) },
-		indexShared: func(i int) error {
-			return c.List(ctx, m.list(), client.MatchingFields{"node": nodes[i%1000]}, client.UnsafeDisableDeepCopy)
-		},
-		labelNone: func(int) error { return c.List(ctx, m.list(), client.MatchingLabels{"no": "such"}) },
-		allShared: func(int) error { return c.List(ctx, m.list(), client.UnsafeDisableDeepCopy) },
-		allCopy:   func(int) error { return c.List(ctx, m.list()) },
+	get := func(options ...client.GetOption) func(int) error {
+		return func(i int) error { return c.Get(ctx, keys[i%1000], &corev1.Pod{}, options...) }
 	}
-	figures = map[string]float64{}
-	for _, name := range readNames {
-		if figures[name], err = m.time(reads[name]); err != nil {
-			return 0, nil, fmt.Errorf("%s: %w", name, err)
+	list := func(options ...client.ListOption) func(int) error {
+		return func(int) error { return c.List(ctx, &corev1.PodList{}, options...) }
+	}
+	byIndex := func(options ...client.ListOption) func(int) error {
+		return func(i int) error { return c.List(ctx, &corev1.PodList{}, append(options, nodes[i%1000])...) }
+	}
+	f := harness.Figures{"objects": float64(objects)}
+	for _, one := range []struct {
+		name string
+		read func(i int) error
+	}{
+		{"get", get()}, {"get.shared", get(client.UnsafeDisableDeepCopy)},
+		{"index", byIndex()}, {"index.shared", byIndex(client.UnsafeDisableDeepCopy)},
+		{"none", list(client.MatchingLabels{"no": "such"})}, {"all.shared", list(client.UnsafeDisableDeepCopy)}, {"all", list()},
+	} {
+		var err error
+		if f[one.name], err = m.time(one.read); err != nil {
+			return nil, fmt.Errorf("%s: %w", one.name, err)
 		}
 	}
-	return objects, figures, nil
+	return f, nil
 }
 
 // time is the CPU microseconds of one read in the steady state. It begins and ends with the end of
@@ -199,7 +139,7 @@ func (m measurement) reads(ctx context.Context, c client.Reader) (objects int, f
 // while.
 func (m measurement) time(read func(i int) error) (float64, error) {
 	n := 0
-	until := func(enough func(cycles uint64, spent time.Duration) bool) error {
+	until := func(enough func(cycles float64, spent time.Duration) bool) error {
 		first, began := cycles(), time.Now()
 		for {
 			for range max(1, n/1000) {
@@ -215,57 +155,20 @@ func (m measurement) time(read func(i int) error) (float64, error) {
 	}
 	runtime.GC()
 	garbage := false
-	if err := until(func(cycles uint64, spent time.Duration) bool {
+	if err := until(func(cycles float64, spent time.Duration) bool {
 		garbage = cycles > 0 // and the heap has grown to its size
 		return garbage || spent > 10*m.Each
 	}); err != nil {
 		return 0, err
 	}
-	before, first, last := cpu(), n, uint64(0)
-	err := until(func(cycles uint64, spent time.Duration) bool {
+	before, first, last := harness.CPU(), n, 0.0
+	err := until(func(cycles float64, spent time.Duration) bool {
 		ended := cycles > last
 		last = cycles
 		return spent > m.Each && (!garbage || ended && cycles > 2 || spent > 20*m.Each)
 	})
-	return float64((cpu() - before).Microseconds()) / float64(n-first), err
+	return float64((harness.CPU() - before).Microseconds()) / float64(n-first), err
 }
 
 // cycles is the number of garbage collections that have ended.
-func cycles() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
-}
-
-// cpu is the user and system time of this process.
-func cpu() time.Duration {
-	var usage syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-func heap() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
-}
-
-// watchHeap samples the heap until its result is called, which returns the largest value.
-func watchHeap(ctx context.Context) (peak func() uint64) {
-	var most atomic.Uint64
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for tick := time.Tick(time.Millisecond); ; {
-			most.Store(max(most.Load(), heap()))
-			select {
-			case <-tick:
-			case <-done:
-				return
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return func() uint64 { close(done); <-ended; return most.Load() }
-}
+func cycles() float64 { return harness.Metric("/gc/cycles/total:gc-cycles") }

@@ -11,18 +11,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"flag"
+	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http/httptest"
-	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -34,8 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/controllerruntime"
-	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
 )
@@ -60,37 +53,51 @@ var rows = []struct {
 	{name: "controller-runtime", make: cache.New},
 }
 
-// result has the measurements of one process.
-type result struct {
-	Live, RSS, Peak float64 // MB
-	First, All      float64 // ms until the first object was read, and all 50
+// program is the task of one process.
+type program struct {
+	URL string
+	Row int
 }
 
 func main() {
-	quick := flag.Bool("quick", false, "small and once: shows that everything runs, not what it costs")
-	repeat := flag.Int("repeat", 3, "how often each row is measured; the table has medians")
-	row := flag.Int("row", -1, "a row, for the processes that this command starts")
-	url := flag.String("url", "", "the server of the row")
-	flag.Parse()
-	if err := run(*quick, *repeat, *row, *url); err != nil {
-		fmt.Fprintln(os.Stderr, "lean:", err)
-		os.Exit(1)
-	}
+	harness.Main(3, harness.Roles{"read": harness.Measures(func(ctx context.Context, p program) (harness.Figures, error) { return p.measure(ctx) })}, measure)
 }
 
-func run(quick bool, repeat, row int, url string) error {
-	if row >= 0 {
-		return measure(row, url)
-	}
+func measure(ctx context.Context, s harness.Settings) error {
 	count := 33_493
-	if quick {
-		count, repeat = 200, 1
+	if s.Quick {
+		count = 200
 	}
-	server, err := apiserver.NewServer()
+	url, err := serve(count)
 	if err != nil {
 		return err
 	}
-	defer server.Close()
+	var programs []program
+	for i := range rows {
+		programs = append(programs, program{url, i})
+	}
+	medians, err := harness.ByTurns(s.Repeat, programs, func(p program) (harness.Figures, error) { return harness.Measure(ctx, "read", p) })
+	if err != nil {
+		return err
+	}
+	table := harness.Table{Lead: "cache", Columns: []harness.Column{
+		harness.Col("live heap MB", "%.1f", "live/1e6"), harness.Col("RSS after a collection MB", "%.1f", "rss/1e6"),
+		harness.Col("peak RSS MB", "%.1f", "peak/1e6"), harness.Col("first read ms", "%.1f", "first*1e3"),
+		harness.Col("all reads ms", "%.1f", "all*1e3"),
+	}}
+	table.Begin(fmt.Sprintf("%d Secrets of %d bytes, %d read", count, size, read))
+	for i, f := range medians {
+		table.Row(f, rows[i].name)
+	}
+	return nil
+}
+
+// serve serves Secrets of random bytes until the process ends.
+func serve(count int) (url string, err error) {
+	server, err := apiserver.NewServer()
+	if err != nil {
+		return "", err
+	}
 	secrets := apiserver.Serve(server, builtin.Of[*corev1.Secret]())
 	random := rand.NewChaCha8([32]byte{})
 	for i := range count {
@@ -100,109 +107,64 @@ func run(quick bool, repeat, row int, url string) error {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: nameOf(i), Labels: map[string]string{"app": nameOf(i)}},
 			Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{"value": value},
 		}); err != nil {
-			return err
+			return "", err
 		}
 	}
-	listener := httptest.NewServer(server)
-	defer listener.Close()
-	results := make([][]result, len(rows))
-	for range repeat {
-		for i := range rows {
-			r, err := apart(i, listener.URL)
-			if err != nil {
-				return fmt.Errorf("%s: %w", rows[i].name, err)
-			}
-			results[i] = append(results[i], r)
-		}
-	}
-	fmt.Printf("\n### %d Secrets of %d bytes, %d read\n\n", count, size, read)
-	fmt.Println("| cache | live heap MB | RSS after a collection MB | peak RSS MB | first read ms | all reads ms |")
-	fmt.Println("|---|---|---|---|---|---|")
-	for i, row := range rows {
-		median := func(of func(result) float64) float64 {
-			var all []float64
-			for _, r := range results[i] {
-				all = append(all, of(r))
-			}
-			slices.Sort(all)
-			return all[len(all)/2]
-		}
-		fmt.Printf("| %s | %.1f | %.1f | %.1f | %.1f | %.1f |\n", row.name,
-			median(func(r result) float64 { return r.Live }), median(func(r result) float64 { return r.RSS }),
-			median(func(r result) float64 { return r.Peak }), median(func(r result) float64 { return r.First }),
-			median(func(r result) float64 { return r.All }))
-	}
-	return nil
+	return harness.Serving{}.Serve(server)
 }
 
 func nameOf(i int) string { return fmt.Sprintf("secret-%06d", i) }
 
-// apart measures a row in a process of its own.
-func apart(row int, url string) (r result, err error) {
-	command := exec.Command(os.Args[0], "-row", strconv.Itoa(row), "-url", url)
-	command.Stderr = os.Stderr
-	out, err := command.Output()
-	if err != nil {
-		return r, err
-	}
-	return r, json.Unmarshal(out, &r)
-}
-
-// measure makes a cache, reads by it, and prints a result.
-func measure(row int, url string) error {
+// measure makes a cache, and reads by it.
+func (p program) measure(ctx context.Context) (harness.Figures, error) {
 	log.SetLogger(logr.Discard())
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
+	row := rows[p.Row]
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(ofSecrets, meta.RESTScopeNamespace)
-	c, err := rows[row].make(&rest.Config{Host: url, QPS: -1}, cache.Options{
-		Mapper: mapper, DefaultTransform: cache.TransformStripManagedFields(),
-	})
+	c, err := row.make(&rest.Config{Host: p.URL, QPS: -1}, cache.Options{Mapper: mapper, DefaultTransform: cache.TransformStripManagedFields()})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if rows[row].events {
+	if row.events {
 		example := &metav1.PartialObjectMetadata{}
 		example.SetGroupVersionKind(ofSecrets)
 		if _, err := c.GetInformer(ctx, example); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	go func() { _ = c.Start(ctx) }()
 	if !c.WaitForCacheSync(ctx) {
-		return fmt.Errorf("the cache has not synced")
+		return nil, errors.New("the cache has not synced")
 	}
-	var r result
-	if !rows[row].bare {
-		if r, err = reads(ctx, c); err != nil {
-			return err
+	took := harness.Figures{"first": 0, "all": 0}
+	if !row.bare {
+		if took, err = reads(ctx, c); err != nil {
+			return nil, err
 		}
 	}
-	runtime.GC()
-	runtime.GC()
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	metrics.Read(sample)
-	r.Live, r.Peak = float64(sample[0].Value.Uint64())/1e6, float64(self.Memory("VmHWM"))/1e6
+	live := harness.Live()
 	debug.FreeOSMemory()
-	r.RSS = float64(self.Memory("VmRSS")) / 1e6
+	f := harness.Used().With("", took)
+	f["live"] = live
 	runtime.KeepAlive(c)
-	return json.NewEncoder(os.Stdout).Encode(r)
+	return f, nil
 }
 
-func reads(ctx context.Context, c client.Reader) (r result, err error) {
-	began := time.Now()
+// reads has the seconds until the first object was read, and all.
+func reads(ctx context.Context, c client.Reader) (harness.Figures, error) {
+	took, began := harness.Figures{}, time.Now()
 	for i := range read {
 		var obj corev1.Secret
 		if err := c.Get(ctx, client.ObjectKey{Namespace: "ns", Name: nameOf(i)}, &obj); err != nil {
-			return r, err
+			return nil, err
 		}
 		if len(obj.Data["value"]) != size {
-			return r, fmt.Errorf("%s has no value", obj.Name)
+			return nil, fmt.Errorf("%s has no value", obj.Name)
 		}
 		if i == 0 {
-			r.First = float64(time.Since(began).Microseconds()) / 1000
+			took["first"] = time.Since(began).Seconds()
 		}
 	}
-	r.All = float64(time.Since(began).Microseconds()) / 1000
-	return r, nil
+	took["all"] = time.Since(began).Seconds()
+	return took, nil
 }
