@@ -54,7 +54,7 @@ func serve(ctx context.Context, w world) error {
 		}
 	}
 	var counts harness.Counts
-	var waiting, most atomic.Int64 // requests that have no state yet, and the most of them at one time
+	var waiting, most atomic.Int64 // requests without a state yet, and the most at one time
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		for n := waiting.Add(1); ; {

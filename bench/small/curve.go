@@ -8,12 +8,12 @@ import (
 	"slices"
 
 	"github.com/tributary-go/tributary/bench/chart"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // grow measures the heap of an informer of pods over their number, and plots it: of an informer
 // alone, of many that share their kind, and ours as a part of client-go's.
-func (s settings) grow(ctx context.Context, url string) error {
-	s.only = "" // -counts chooses the rows
+func (s sizes) grow(ctx context.Context, settings harness.Settings, url, path string) error {
 	counts := s.counts
 	switch {
 	case counts != nil:
@@ -32,16 +32,16 @@ func (s settings) grow(ctx context.Context, url string) error {
 	for i := range groups {
 		g := &groups[i]
 		s.informers = g.informers
-		fmt.Printf("\n### heap, %s\n\n%s", g.title, heading)
+		table.Begin("heap, " + g.title)
 		for _, each := range counts {
-			medians, err := s.row(ctx, fmt.Sprint(each), s.measurementOf(url, kinds[0], each))
+			medians, err := s.measurementOf(url, kinds[0], each).row(ctx, settings, each)
 			if err != nil {
 				return fmt.Errorf("%s, %d pods: %w", g.title, each, err)
 			}
 			g.heaps = append(g.heaps, medians)
 		}
 	}
-	return draw(s.curve, counts, groups)
+	return draw(path, counts, groups)
 }
 
 // group is a number of informers as a diagram.
@@ -49,7 +49,7 @@ type group struct {
 	informers   int
 	title, name string
 	color       color.Color
-	heaps       [][]float64 // for each count, those of the libraries in KB
+	heaps       [][]float64 // for each count, those of the libraries in bytes
 }
 
 // draw has a diagram of each group, and one of the ratios of all.
@@ -63,7 +63,7 @@ func draw(path string, counts []int, groups []group) error {
 		ratio := chart.Line{Name: g.name, Color: g.color}
 		for _, heaps := range g.heaps {
 			for i := range libraries {
-				heap.Lines[i].Y = append(heap.Lines[i].Y, heaps[i]/1000)
+				heap.Lines[i].Y = append(heap.Lines[i].Y, heaps[i]/1e6)
 			}
 			ratio.Y = append(ratio.Y, heaps[0]/heaps[1])
 		}

@@ -3,10 +3,9 @@
 //
 //	go run -C bench ./small          # informers of 0 to 50,000 pods: some six minutes
 //	go run -C bench ./small -quick   # small, for CI: every row once
-//	go run -C bench ./small -only 3  # the row of three objects
-//	go run -C bench ./small -table "pods of" -informers 1 -counts 1,5,12 # one informer alone
+//	go run -C bench ./small -only Secrets -counts 3 # one row
+//	go run -C bench ./small -only "pods of" -informers 1 -counts 1,5,12 # one informer alone
 //	go run -C bench ./small -curve ../docs/makers/small.svg # the heap over 1 to 50,000 pods, as a picture
-//	go run -C bench ./small -profile heap.out -only 3 # writes the heap of our informers
 //
 // A server in this process sends watch lists over HTTP/2. Each measurement is a fresh process, of
 // one library or the other, by turns: informers with one handler each, and nothing that happens

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"math"
 
 	"github.com/tributary-go/tributary/bench/harness"
 )
@@ -105,7 +104,7 @@ func (m measurement) row(ctx context.Context, s harness.Settings, name any) (hea
 	}
 	for i, f := range medians {
 		table.Row(f, name, m.Informers, libraries[i])
-		heap = append(heap, math.Max(1, f["heap"]/f["informers"]))
+		heap = append(heap, f["heap"]/f["informers"])
 	}
 	table.Ratio(medians[0], medians[1], name, m.Informers, "**ours / theirs**")
 	return heap, nil

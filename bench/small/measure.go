@@ -2,15 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
-	"runtime/pprof"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -23,26 +19,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/controllerruntime"
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
 
-// measure runs informers until all have their first state, and prints a result.
-func (m measurement) measure(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
+// start runs informers until all have their first state.
+func start(ctx context.Context, m measurement) (harness.Figures, error) {
 	log.SetLogger(logr.Discard())
 	number := slices.IndexFunc(kinds, func(k kind) bool { return k.Name == m.Kind })
 	config := &rest.Config{
 		Host: fmt.Sprintf("%s/%d/%d", m.URL, number, m.Each), TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1,
-		ContentConfig: rest.ContentConfig{ContentType: protobufType, GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
+		ContentConfig: rest.ContentConfig{ContentType: harness.Protobuf, GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
 		APIPath:       "/api",
 	}
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	start := m.informers(client)
 	if m.Cache {
@@ -51,59 +46,29 @@ func (m measurement) measure(ctx context.Context) error {
 	// The connection is no informer's.
 	body, err := client.Get().Namespace("0").Resource(kinds[number].Resource).Param("watch", "true").Stream(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer body.Close()
-	before, used := settled(), cpu()
-	handlers, wait, err := start(ctx, 0, m.Informers)
+	harness.Collect()
+	before := harness.Used()
+	handlers, wait, err := start(ctx, m.Informers)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	wait()
-	r := result{CPU: (cpu() - used).Seconds()}
+	cpu := harness.Used().Since(before)["cpu"]
 	time.Sleep(500 * time.Millisecond) // requests and first states are over
-	after := settled()
-	per := func(after, before uint64) float64 { return (float64(after) - float64(before)) / float64(m.Informers) }
-	r.Heap, r.Stacks = per(after.HeapAlloc, before.HeapAlloc)/1000, per(after.StackInuse, before.StackInuse)/1000
-	r.Goroutines = per(uint64(after.goroutines-handlers), uint64(before.goroutines))
-	if m.Profile != "" {
-		file, err := os.Create(m.Profile)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		if err := pprof.WriteHeapProfile(file); err != nil {
-			return err
-		}
-	}
+	harness.Collect()
+	f := harness.Used().Since(before)
+	f["cpu"], f["informers"] = cpu, float64(m.Informers)
+	f["goroutines"] -= float64(handlers)
 	runtime.KeepAlive(start)
-	return json.NewEncoder(os.Stdout).Encode(r)
-}
-
-type memory struct {
-	runtime.MemStats
-	goroutines int
-}
-
-// settled is the memory after garbage collections.
-func settled() (m memory) {
-	for range 3 {
-		runtime.GC()
-	}
-	runtime.ReadMemStats(&m.MemStats)
-	m.goroutines = runtime.NumGoroutine()
-	return m
-}
-
-func cpu() time.Duration {
-	var usage syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+	return f, nil
 }
 
 // starter starts informers of namespaces, and returns how many goroutines their handlers have. Wait
 // returns once each handler has its first state.
-type starter func(ctx context.Context, from, count int) (handlers int, wait func(), err error)
+type starter func(ctx context.Context, count int) (handlers int, wait func(), err error)
 
 // informers are those of either library.
 func (m measurement) informers(client rest.Interface) starter {
@@ -119,10 +84,10 @@ func (m measurement) informers(client rest.Interface) starter {
 var held []any
 
 func ours[T store.Object](m measurement, client rest.Interface, source func(rest.Interface, string, ...listwatch.Option) *listwatch.ListWatch[T]) starter {
-	return func(ctx context.Context, from, count int) (handlers int, wait func(), err error) {
+	return func(ctx context.Context, count int) (handlers int, wait func(), err error) {
 		var synced sync.WaitGroup
 		for i := range count {
-			it := informer.New(source(client, kindOf(m.Kind).Resource, listwatch.InNamespace(fmt.Sprint(from+i))))
+			it := informer.New(source(client, kindOf(m.Kind).Resource, listwatch.InNamespace(fmt.Sprint(i))))
 			h, err := it.AddHandler(func(informer.Event[T]) {})
 			if err != nil {
 				return 0, nil, err
@@ -136,7 +101,7 @@ func ours[T store.Object](m measurement, client rest.Interface, source func(rest
 }
 
 func (m measurement) clientGos(client rest.Interface) starter {
-	return func(ctx context.Context, from, count int) (handlers int, wait func(), err error) {
+	return func(ctx context.Context, count int) (handlers int, wait func(), err error) {
 		var synced sync.WaitGroup
 		kind := kindOf(m.Kind)
 		for i := range count {
@@ -144,7 +109,7 @@ func (m measurement) clientGos(client rest.Interface) starter {
 			if err != nil {
 				return 0, nil, err
 			}
-			source := clientcache.NewListWatchFromClient(client, kind.Resource, fmt.Sprint(from+i), fields.Everything())
+			source := clientcache.NewListWatchFromClient(client, kind.Resource, fmt.Sprint(i), fields.Everything())
 			it := clientcache.NewSharedIndexInformer(source, example, 0, clientcache.Indexers{})
 			h, err := it.AddEventHandler(clientcache.ResourceEventHandlerFuncs{AddFunc: func(any) {}})
 			if err != nil {
@@ -160,12 +125,12 @@ func (m measurement) clientGos(client rest.Interface) starter {
 
 // cache is one cache of all namespaces, without handlers.
 func (m measurement) cache(config *rest.Config) starter {
-	return func(ctx context.Context, from, count int) (handlers int, wait func(), err error) {
+	return func(ctx context.Context, count int) (handlers int, wait func(), err error) {
 		mapper := meta.NewDefaultRESTMapper(nil)
 		mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 		options := cache.Options{Mapper: mapper, DefaultNamespaces: map[string]cache.Config{}}
 		for i := range count {
-			options.DefaultNamespaces[fmt.Sprint(from+i)] = cache.Config{}
+			options.DefaultNamespaces[fmt.Sprint(i)] = cache.Config{}
 		}
 		var c cache.Cache
 		if m.Library == tributary {

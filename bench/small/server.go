@@ -3,27 +3,19 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/scheme"
-	restwatch "k8s.io/client-go/rest/watch"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
-const (
-	protobufType = "application/vnd.kubernetes.protobuf"
-	firstVersion = 1000
-)
+const firstVersion = 1000
 
 // kind is a table: objects of some form.
 type kind struct {
@@ -55,7 +47,7 @@ func kindOf(name string) kind {
 }
 
 // counts are those of the settings if they were asked for, or else those that have a row.
-func (k kind) counts(s settings) []int {
+func (k kind) counts(s sizes) []int {
 	if s.counts != nil {
 		return s.counts
 	}
@@ -64,12 +56,8 @@ func (k kind) counts(s settings) []int {
 
 // serve sends watch lists. The path of a client begins with the number of its kind, and of the
 // objects in each namespace; namespaces are numbers.
-func serve() (url string, stop func(), err error) {
-	info, ok := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), protobufType)
-	if !ok {
-		return "", nil, fmt.Errorf("no serializer of %s", protobufType)
-	}
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func serve() (url string, err error) {
+	return harness.Serving{TLS: true, Streams: 1000}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		if query.Get("watch") != "true" {
 			http.Error(w, "this server knows watches only", http.StatusNotImplemented)
@@ -80,45 +68,29 @@ func serve() (url string, stop func(), err error) {
 		number, _ := strconv.Atoi(parts[1])
 		count, _ := strconv.Atoi(parts[2])
 		namespace, _ := strconv.Atoi(parts[6])
-		w.Header().Set("Content-Type", protobufType+";stream=watch")
+		w.Header().Set("Content-Type", harness.Watch)
 		if query.Get("sendInitialEvents") == "true" {
-			if err := kinds[number].frame(w, info, namespace, count); err != nil {
-				return
-			}
+			kinds[number].write(w, namespace, count)
 		}
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	}))
-	server.EnableHTTP2 = true
-	server.Config.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 1000}
-	server.StartTLS()
-	return server.URL, server.Close, nil
 }
 
-// frame writes the first state of a namespace.
-func (k kind) frame(w http.ResponseWriter, info runtime.SerializerInfo, namespace, count int) error {
-	objects := scheme.Codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion)
-	frames := scheme.Codecs.EncoderForVersion(info.StreamSerializer.Serializer, corev1.SchemeGroupVersion)
-	var body bytes.Buffer
-	encoder := restwatch.NewEncoder(streaming.NewEncoder(info.StreamSerializer.Framer.NewFrameWriter(&body), frames), objects)
+// write writes the first state of a namespace.
+func (k kind) write(w io.Writer, namespace, count int) {
+	codec := world.CodecOf(k.Name, 50, world.Protobuf)
+	var event bytes.Buffer // in one piece, as API servers send it
 	for _, i := range k.Order(namespace*count, count) {
 		obj := k.Object(i, firstVersion+i, 0)
 		obj.SetNamespace(fmt.Sprint(namespace))
-		if err := encoder.Encode(&watch.Event{Type: watch.Added, Object: obj.(runtime.Object)}); err != nil {
-			return err
+		data, err := obj.Marshal()
+		if err != nil {
+			panic(err) // our own objects
 		}
-		if _, err := body.WriteTo(w); err != nil {
-			return err
-		}
+		codec.Event(&event, watch.Added, data)
+		_, _ = event.WriteTo(w)
 	}
-	last := metav1.ObjectMeta{ResourceVersion: world.Version(firstVersion + namespace*count + count), Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
-	var bookmark runtime.Object = &corev1.Pod{ObjectMeta: last}
-	if k.Resource == "secrets" {
-		bookmark = &corev1.Secret{ObjectMeta: last}
-	}
-	if err := encoder.Encode(&watch.Event{Type: watch.Bookmark, Object: bookmark}); err != nil {
-		return err
-	}
-	_, err := body.WriteTo(w)
-	return err
+	codec.Bookmark(&event, world.Version(firstVersion+namespace*count+count))
+	_, _ = event.WriteTo(w)
 }

@@ -7,6 +7,6 @@
 //
 // A server in this process sends prepared bytes as a watch list. Each row is a fresh process with
 // one cache, by turns. Both caches have the same settings of the garbage collector, and the best
-// options of controller-runtime: typed pods in protobuf, and managedFields stripped. The trimmed row
-// has a transform that keeps what a controller reads of pods that it follows.
+// options of controller-runtime: typed pods in protobuf, and managedFields stripped. The trimmed
+// row has a transform that keeps what a controller reads of pods that it follows.
 package main
