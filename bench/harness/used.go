@@ -110,7 +110,8 @@ func Collect() {
 // Used is what this process uses: bytes of rss, its peak (the largest since the start, or since it
 // was reset), heap and stacks, goroutines, and seconds of cpu, user and system.
 func Used() Figures {
-	heap, stacks := Heap(), Metric("/memory/classes/heap/stacks:bytes") // before there is garbage of ours
+	// Before there is garbage of ours.
+	heap, stacks := Heap(), Metric("/memory/classes/heap/stacks:bytes")
 	f := spent()
 	f["heap"], f["stacks"], f["goroutines"] = heap, stacks, float64(runtime.NumGoroutine())
 	f["rss"], f["peak"] = float64(self.Memory("VmRSS")), float64(self.Memory("VmHWM"))
