@@ -7,14 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/informer"
-	"github.com/tributary-go/tributary/internal/heap"
-	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/metrics"
 )
 
@@ -32,20 +28,10 @@ type Bill struct {
 	// ReceivedBytes is the size of all objects that have come, in lists and events, as they are on
 	// the wire before compression.
 	ReceivedBytes uint64
-	// HeapBytes estimates the memory of the objects that are held, and of the store. Some objects
-	// are read as they come, before a program has them: the first ones of the first list, and then
-	// runs of neighbours. Memory that several of them share counts once, and the average stands for
-	// all objects. The rest counts with fixed sizes: 200 bytes for each object, 50 for each part
-	// that objects share, and 100 KB. Indexes of IndexField do not count.
-	//
-	// Of 20,000 pods, Secrets and custom resources the estimate was 0.98 to 1.04 of the heap that
-	// they took, and 0.77 to 1.07 of 300, which is 0.3 MB at most. Of [Packed] kinds it has no
-	// objects.
-	HeapBytes uint64
 }
 
-// Bill returns the cost of each collection, and of the objects of each lean kind, the dearest
-// first.
+// Bill returns the cost of each collection, and of the objects of each lean kind. The one that has
+// received the most is the first.
 func (c *Cache) Bill() []Bill {
 	var all []Bill
 	for _, held := range c.all() {
@@ -55,7 +41,7 @@ func (c *Cache) Bill() []Bill {
 		all = append(all, held.bill())
 	}
 	slices.SortFunc(all, func(a, b Bill) int {
-		return cmp.Or(cmp.Compare(b.HeapBytes, a.HeapBytes), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.ReceivedBytes, a.ReceivedBytes), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }
@@ -64,7 +50,7 @@ func (c *collection) bill() Bill {
 	s := c.copy.Status()
 	return Bill{
 		Name: c.kind.String(), Scope: c.scope(), StartedBy: string(c.by), Caller: c.caller,
-		Objects: s.Objects, ReceivedBytes: s.Sharing.Bytes, HeapBytes: c.heapBytes(s),
+		Objects: s.Objects, ReceivedBytes: s.Sharing.Bytes,
 	}
 }
 
@@ -72,7 +58,7 @@ func (n *names) bill() Bill {
 	s := n.refs.Status()
 	return Bill{
 		Name: n.kind.String(), Scope: n.scope() + ", by name", StartedBy: string(byGet),
-		Objects: s.Objects, ReceivedBytes: s.Bytes, HeapBytes: n.heap.Bytes(s.Objects),
+		Objects: s.Objects, ReceivedBytes: s.Bytes,
 	}
 }
 
@@ -107,74 +93,12 @@ func (s shape) scope() string {
 // maxScopes bounds the namespaces that a line names.
 const maxScopes = 10
 
-// perObject is the memory of the store and of sharing for each object: its key, its entries in the
-// store, in the index of namespaces and in the digests of the decoder. Each part that objects share
-// has an entry of perPart in the memo of its kind. TestBillIsNearTheHeap compares.
-const (
-	perCollection = 100 << 10
-	perObject     = 200
-	perPart       = 50
-)
-
-// heapBytes estimates the memory of a collection with that status.
-func (c *collection) heapBytes(s informer.Status) uint64 {
-	return perCollection + perObject*uint64(s.Objects) + perPart*uint64(s.Sharing.Entries) + c.heap.Bytes(s.Objects)
-}
-
-// estimated returns a source whose objects count in the estimate. Those of a packed kind do not:
-// the meter would have each decoded.
-func (c *collection) estimated(source listwatch.ListerWatcher[object]) listwatch.ListerWatcher[object] {
-	if c.packed {
-		return source
-	}
-	return metered(source, &c.heap, false)
-}
-
-// metered returns a source whose objects the meter reads as they come: a program may write into
-// those that it has, against the rule. Later lists may have such objects, unless each object has
-// memory of its own.
-func metered(source listwatch.ListerWatcher[object], meter *heap.Meter, own bool) listwatch.ListerWatcher[object] {
-	var out atomic.Bool
-	begun := func() {
-		out.Store(true)
-		meter.Out()
-	}
-	return listwatch.Intercept(source, func(request metav1.ListOptions, list listwatch.List[object]) listwatch.List[object] {
-		if request.Limit != 1 && (own || !out.Load()) {
-			list.Items = upTo(list.Items, func(obj object) error {
-				meter.Add(obj)
-				return nil
-			})
-		}
-		return list
-	}, func(request metav1.ListOptions, events iter.Seq2[listwatch.Event[object], error]) iter.Seq2[listwatch.Event[object], error] {
-		if request.SendInitialEvents == nil || !*request.SendInitialEvents {
-			begun() // a list was before
-		}
-		return upTo(events, func(event listwatch.Event[object]) error {
-			switch {
-			case event.InitialEventsEnd:
-				begun()
-			case event.Type == watch.Added || event.Type == watch.Modified:
-				meter.Add(event.Object)
-			}
-			return nil
-		})
-	})
-}
-
-var heapTable = metrics.NewTable([]string{"informer"},
-	metrics.Gauge("tributary_informer_heap_bytes", "Memory of the objects, as estimated.", metrics.Itself[uint64]))
-
 // Samples implements [metrics.Reporter], for prom.Metrics.Track and the status page. Each kind
-// reports under its own name, as in [Cache.Status]. A collection reports its estimated memory too,
-// which [Bill] explains.
+// reports under its own name, as in [Cache.Status].
 func (c *Cache) Samples(string) iter.Seq[metrics.Sample] {
 	var all []metrics.Sample
 	for k, held := range c.all() {
-		status := held.copy.Status()
-		all = slices.AppendSeq(all, status.Samples(k.String()))
-		all = append(all, heapTable(held.heapBytes(status), k.String())...)
+		all = slices.AppendSeq(all, held.copy.Status().Samples(k.String()))
 	}
 	for _, held := range c.allNames() {
 		all = slices.AppendSeq(all, held.refs.Samples(held.kind.String()))

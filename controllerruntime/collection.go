@@ -18,7 +18,6 @@ import (
 
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/clientgo"
-	"github.com/tributary-go/tributary/internal/heap"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
@@ -44,7 +43,6 @@ type collection struct {
 	caller   string // of the read that has begun it
 	limit    *limit // nil without RefuseAbove, and if no read has begun it
 	refused  error  // by the limit; guarded by the cache's lock
-	heap     heap.Meter
 	// warnAbove is the number of objects that WarnAbove permits; 0 for any.
 	warnAbove int
 
@@ -130,7 +128,7 @@ func newCollection(k kind, like runtime.Object, s settings, from sources, by beg
 		if err != nil {
 			return nil, err
 		}
-		one := informer.New(c.estimated(c.limit.counted(c.within(c.refusals.heardFrom(source, "")), "")), options...)
+		one := informer.New(c.limit.counted(c.within(c.refusals.heardFrom(source, "")), ""), options...)
 		c.copy, shared = one, clientgo.Informer(one)
 		for namespace := range c.configs {
 			c.waits[namespace] = one
@@ -156,7 +154,7 @@ func (c *collection) addMembers(union *informer.Union[object], example object, m
 		if name == metav1.NamespaceAll {
 			name = "all other namespaces"
 		}
-		source = c.estimated(c.limit.counted(c.refusals.heardFrom(source, name), name))
+		source = c.limit.counted(c.refusals.heardFrom(source, name), name)
 		if c.waits[namespace], err = union.Add(name, source); err != nil {
 			return err
 		}

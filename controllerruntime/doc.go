@@ -55,9 +55,9 @@
 // reads. A second line has the size, once the collection is synced:
 //
 //		A read starts a collection, which keeps all objects in the scope kind="/v1, Kind=Node, typed" scope="the cluster" read="get" caller="main.(*Remediation).Reconcile (remediation.go:88)"
-//		A collection that a read has started is synced kind="/v1, Kind=Node, typed" objects=53513 receivedBytes=… heapBytes=… took=…
+//		A collection that a read has started is synced kind="/v1, Kind=Node, typed" objects=53513 receivedBytes=… took=…
 //
-//	  - [Cache.Bill] has objects, bytes on the wire and memory of each kind, and the call that has
+//	  - [Cache.Bill] has the objects of each kind, their bytes on the wire, and the call that has
 //	    started it. [Cache.Samples] has them as metrics: metrics.Track("cache", cache) of package
 //	    prom.
 //	  - [WarnAbove] logs a line if such a collection is large.
@@ -112,7 +112,6 @@
 //     collection of its own, of metadata.
 //   - Two reads return two objects. A transform is called once, when an object comes.
 //   - IndexField decodes each object that comes, and all of them if the cache has begun.
-//   - HeapBytes of the [Bill] is not estimated.
 //   - Each of several namespaces packs its own objects: 50 namespaces of 100 pods take half as much
 //     again as 5,000 pods of one. [OneWatch] packs them as one.
 //   - Bytes are checked and not decoded as they come, but with [OneWatch], [FailFast],

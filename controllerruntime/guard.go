@@ -250,7 +250,7 @@ func (c *collection) tell(ctx context.Context) {
 	c.limit.lift()
 	cost := c.bill()
 	log.Info("A collection that a read has started is synced", "objects", cost.Objects, "receivedBytes", cost.ReceivedBytes,
-		"heapBytes", cost.HeapBytes, "took", time.Since(began).Round(time.Millisecond).String())
+		"took", time.Since(began).Round(time.Millisecond).String())
 	if c.warnAbove > 0 {
 		c.warn(ctx)
 	}
@@ -263,7 +263,7 @@ func (c *collection) warn(ctx context.Context) {
 	for {
 		if now := c.bill(); now.Objects > c.warnAbove {
 			logger().Info("A collection that a read has started is large: select fewer objects with ByObject, or read the kind by name with Lean",
-				"kind", now.Name, "objects", now.Objects, "warnAbove", c.warnAbove, "heapBytes", now.HeapBytes, "caller", now.Caller)
+				"kind", now.Name, "objects", now.Objects, "warnAbove", c.warnAbove, "receivedBytes", now.ReceivedBytes, "caller", now.Caller)
 			return
 		}
 		select {

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tributary-go/tributary/internal/heap"
 	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
@@ -37,7 +36,6 @@ type names struct {
 	// told is closed by the first reader that wants to know of changes.
 	told  chan struct{}
 	first sync.Once
-	heap  heap.Meter
 
 	mu       sync.Mutex
 	followed map[client.ObjectKey]*name
@@ -79,10 +77,6 @@ func newNames(k kind, like runtime.Object, s settings, from sources, idle time.D
 	}
 	n := &names{
 		shape: shape, idle: idle, metadata: metadata, stop: func() {}, told: make(chan struct{}), followed: map[client.ObjectKey]*name{},
-	}
-	objects := source.Objects
-	source.Objects = func(namespace string) listwatch.ListerWatcher[object] {
-		return metered(objects(namespace), &n.heap, true)
 	}
 	// A name without an owner is forgotten, so no watch needs to be idle.
 	n.refs = refs.New(source, refs.WithIdle(0), refs.WithLogger(logger().WithValues("kind", k.String())))

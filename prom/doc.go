@@ -51,7 +51,6 @@
 //	| tributary_reflector_received_bytes_total            | counter   | reflector                     | bytes of objects, as on the wire          |
 //	| tributary_reflector_shared_bytes_total              | counter   | reflector                     | bytes of them that were not decoded again |
 //	| tributary_informer_objects                          | gauge     | informer                      | objects held                              |
-//	| tributary_informer_heap_bytes                       | gauge     | informer                      | their memory, estimated: see below        |
 //	| tributary_informer_drift_objects                    | gauge     | informer                      | objects wrong since the last verification |
 //	| tributary_informer_handlers                         | gauge     | informer, handler             | handlers of this name                     |
 //	| tributary_informer_handler_synced                   | gauge     | informer, handler             | 1 once they have their initial lists      |
@@ -96,9 +95,6 @@
 //	| tributary_controller_failing_keys                   | gauge     | controller                    | keys whose last call failed               |
 //	| tributary_controller_oldest_seconds                 | gauge     | controller                    | how long the oldest key has waited        |
 //	| tributary_controller_calls_total                    | counter   | controller, result            | calls: done, again, failed, panicked      |
-//
-// Only a cache of package controllerruntime reports tributary_informer_heap_bytes, which its Bill
-// explains.
 //
 // tributary_reflector_not_right is 1 while Ready fails for another reason than the age of the
 // proof, which is time() - tributary_reflector_proven_timestamp_seconds. The proof of a healthy
