@@ -19,7 +19,6 @@ import (
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
-	"github.com/tributary-go/tributary/listwatch/mapper"
 	"github.com/tributary-go/tributary/prom"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/refs"
@@ -85,10 +84,6 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		"listwatch: Holding: the function is nil":    func() error { return done(source.Holding(nil)) },
 		"listwatch: NewRESTClient: the config is nil": func() error {
 			_, err := listwatch.NewRESTClient(nil, schema.GroupVersion{Version: "v1"})
-			return err
-		},
-		"mapper: New: the config is nil": func() error {
-			_, err := mapper.New(nil)
 			return err
 		},
 		"listwatchtest: Disconnect: option 1 is nil": func() error {
