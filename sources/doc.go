@@ -43,8 +43,9 @@
 //   - A file is read once it has been left alone for a tenth of a second. The kubelet reads half of
 //     it.
 //   - If two files declare one name, the file that had it first keeps it, and the other takes over
-//     when that file is gone. So a copy of a manifest changes nothing. A copy such as web-old.yaml
-//     changes nothing after a restart either. For the kubelet the last file that was read counts.
+//     when that file is gone. So a copy of a manifest changes nothing. At the start, the shortest
+//     name counts: web.yaml, and not web-old.yaml. For the kubelet the last file that was read
+//     counts.
 //   - A renamed manifest, or a copy of the same content that takes over, does not restart the pod:
 //     its UID depends on the folder. The kubelet's UID depends on the file.
 //   - A path that was never there is a problem, and never safe to prune.

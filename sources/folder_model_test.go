@@ -16,19 +16,14 @@ import (
 	"github.com/tributary-go/tributary/sources"
 )
 
-// folderNames are the files of the model, and of which other files each is a copy by its name, the
-// original first.
-var folderNames = map[string][]string{
-	"web.yaml": nil, "db.yaml": nil, "a.yaml": nil, "web2.yaml": nil, "web-old.yaml": {"web.yaml"}, "db.bak.yaml": {"db.yaml"},
-	"web (copy).yaml": {"web.yaml"}, "Copy of web.yaml": {"web.yaml"}, "web-old (2).yaml": {"web.yaml", "web-old.yaml"},
-	"web.yaml.bak": leftover, ".db.yaml.swp": leftover, "README.md": nil,
+// folderNames are the files of the model, and whether each is passed over as a leftover.
+var folderNames = map[string]bool{
+	"web.yaml": false, "db.yaml": false, "a.yaml": false, "web2.yaml": false, "web-old.yaml": false, "db.bak.yaml": false,
+	"Copy of web.yaml": false, "web.yaml.bak": true, ".db.yaml.swp": true, "README.md": false,
 }
 
 // commented is a manifest without a document.
 const commented = "# kind: Pod\n"
-
-// leftover is what is passed over.
-var leftover = []string{"leftover"}
 
 // modelFile is a file of the model: its bytes, and by pod the image of what it declares, or
 // declared when last good. Pods of the latter kind are held.
@@ -50,7 +45,7 @@ type folderModel struct {
 // write gives a file other bytes. An image of "" is an item that is rejected, and keeps the pod of
 // its name alone.
 func (m *folderModel) write(name, text string) {
-	if slices.Equal(folderNames[name], leftover) {
+	if folderNames[name] {
 		m.files[name] = &modelFile{text: text}
 		return
 	}
@@ -112,12 +107,6 @@ func (m *folderModel) running() map[string]string {
 		if slices.Contains(names, m.holders[pod]) {
 			now = m.holders[pod]
 		}
-		for _, original := range folderNames[now] {
-			if slices.Contains(names, original) {
-				now = original
-				break
-			}
-		}
 		holders[pod], running[pod] = now, m.files[now].pods[pod]
 	}
 	m.holders = holders
@@ -161,31 +150,6 @@ func TestFolderAgainstAModel(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestACopyTakesOverFromItsSource: the original of a copy's name takes over what the copy declares,
-// even if the copy is removed before it has been read, and another file stands by.
-func TestACopyTakesOverFromItsSource(t *testing.T) {
-	f := &folderRun{
-		t: t, path: folder(t), uids: map[string]string{},
-		model: folderModel{files: map[string]*modelFile{}, texts: map[string]map[string]string{}},
-	}
-	f.restart()
-	write := func(name, image string) {
-		text := podList(item("r", image))
-		f.model.texts[text] = map[string]string{"r": image}
-		overwrite(t, f.in(name), text)
-		f.model.write(name, text)
-	}
-	for _, file := range [][2]string{{"web-old.yaml", "v1"}, {"db.yaml", "v2"}} {
-		write(file[0], file[1])
-		f.settle(f.model.running())
-	}
-	write("web.yaml", "v1")
-	require.NoError(t, os.Remove(f.in("web-old.yaml")))
-	require.Equal(t, map[string]string{"r": "v1"}, f.model.running())
-	delete(f.model.files, "web-old.yaml")
-	f.settle(map[string]string{"r": "v1"})
 }
 
 func (f *folderRun) in(name string) string { return filepath.Join(f.path, name) }

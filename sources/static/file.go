@@ -30,9 +30,8 @@ import (
 // is gone or no longer declares it. The other files stand by, and [health.Report].Problems names
 // each. A file that has turned bad loses its objects to any good file that declares them, as after
 // a restart, and does not take them back when it is good again. At the start, and when the holder
-// goes, the shortest name is next, then the first in the alphabet. A copy gives way to its original
-// at any time. Names decide: "web (copy).yaml", "Copy of web.yaml", "web-old.yaml", "web.bak.yaml"
-// and "web.yaml.1" are copies of "web.yaml" while both declare the object.
+// goes, the shortest name is next, then the first in the alphabet: so of web.yaml and a copy of it,
+// web.yaml.
 //
 // A file of a folder is no manifest if no object can be read from it, and it has no document, or a
 // name such as README.md or kustomization.yaml. It hides nothing, and [health.Report].Warnings

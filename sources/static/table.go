@@ -11,9 +11,9 @@ import (
 )
 
 // table joins many entries into one state. If several entries declare an object, one of them is its
-// holder: the entry that had it before, while it declares it, or else the first by name. A copy is
-// never the holder beside its original. An entry that only holds its last known good object is the
-// holder if no entry declares the object in its newest bytes.
+// holder: the entry that had it before, while it declares it, or else the first by name. An entry
+// that only holds its last known good object is the holder if no entry declares the object in its
+// newest bytes.
 type table[T store.Object] struct {
 	holders map[string]string // by key, the path
 }
@@ -28,9 +28,6 @@ func (t *table[T]) join(entries []*entry[T]) (now State[T], problems []error) {
 			key := store.KeyOf(object)
 			switch holder := t.holders[key]; {
 			case holder != e.path && e.holds(key): // its problem names the holder
-			case holder != e.path && isCopy(e.path, holder):
-				problems = append(problems, access.Mark("duplicate",
-					fmt.Errorf("%s: %s is declared by %s, of which this is a copy by its name, and stands by", e.path, key, holder)))
 			case holder != e.path, taken[key]:
 				problems = append(problems, access.Mark("duplicate",
 					fmt.Errorf("%s: %s is declared by %s already and stands by", e.path, key, holder)))
@@ -74,17 +71,10 @@ func (t *table[T]) choose(entries []*entry[T]) {
 // holder picks the holder of an object from the paths of the entries that may be it. before is the
 // present holder, or empty.
 func holder(before string, paths []string) string {
-	now := before
-	if !slices.Contains(paths, before) {
-		now = slices.MinFunc(paths, byLength)
+	if slices.Contains(paths, before) {
+		return before
 	}
-	for { // the loop ends: a copy's name is longer than its original's
-		i := slices.IndexFunc(paths, func(path string) bool { return isCopy(now, path) })
-		if i < 0 {
-			return now
-		}
-		now = paths[i]
-	}
+	return slices.MinFunc(paths, byLength)
 }
 
 // byLength orders shorter names first: a copy's name is mostly longer than its original's.
