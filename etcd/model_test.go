@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/etcd"
-	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/internal/histories"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
@@ -24,7 +24,7 @@ import (
 // truth is what etcd's own client is told of a collection: a second account of each change.
 type truth struct {
 	mu      sync.Mutex
-	changes []listwatchtest.Change
+	changes []histories.Change
 	newest  int64
 }
 
@@ -32,7 +32,7 @@ func (w *truth) follow(ctx context.Context, client *clientv3.Client, after int64
 	for answer := range client.Watch(ctx, pods, clientv3.WithPrefix(), clientv3.WithRev(after+1)) {
 		w.mu.Lock()
 		for _, e := range answer.Events {
-			c := listwatchtest.Change{
+			c := histories.Change{
 				Type: watch.Modified, Key: string(e.Kv.Key[len(pods):]), ResourceVersion: at(e.Kv.ModRevision),
 			}
 			switch {
@@ -47,7 +47,7 @@ func (w *truth) follow(ctx context.Context, client *clientv3.Client, after int64
 	}
 }
 
-func (w *truth) read() ([]listwatchtest.Change, int64) {
+func (w *truth) read() ([]histories.Change, int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.changes, w.newest
@@ -71,9 +71,9 @@ func TestRandomHistories(t *testing.T) {
 			go told.follow(t.Context(), writer, first-1)
 
 			source := etcd.New[corev1.Pod](client, pods, etcd.WithProgressEvery(3*time.Millisecond))
-			recorded, bySource := listwatchtest.RecordSource("source", source)
+			recorded, bySource := histories.RecordSource("source", source)
 			indexer := store.NewIndexer[*corev1.Pod]()
-			written, byStore := listwatchtest.RecordStore("store", store.Store[*corev1.Pod](indexer))
+			written, byStore := histories.RecordStore("store", store.Store[*corev1.Pod](indexer))
 			cache, err := watchcache.NewCache(watchcache.Pods())
 			require.NoError(t, err)
 			readers := []*reflector.Reflector[*corev1.Pod]{keep(t, recorded, written), keep(t, source, cache)}
@@ -121,7 +121,7 @@ func TestRandomHistories(t *testing.T) {
 			}
 			require.Eventually(t, func() bool { _, newest := told.read(); return newest == last }, patience, time.Millisecond)
 			changes, _ := told.read()
-			require.NoError(t, listwatchtest.CheckHistory(changes, bySource.History(), byStore.History()))
+			require.NoError(t, histories.Check(changes, bySource.History(), byStore.History()))
 			requireEqual(t, writer, indexer.Snapshot())
 			requireEqual(t, writer, cache.Snapshot())
 		})

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/internal/histories"
 	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -142,12 +142,12 @@ func (s *server) at(version string) content {
 }
 
 // changes returns all writes so far, for CheckHistory.
-func (s *server) changes() (all []listwatchtest.Change) {
+func (s *server) changes() (all []histories.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range s.history {
 		if w.event.Type != watch.Bookmark {
-			all = append(all, listwatchtest.Change{Type: w.event.Type, Key: store.KeyOf(w.event.Object), ResourceVersion: w.event.ResourceVersion})
+			all = append(all, histories.Change{Type: w.event.Type, Key: store.KeyOf(w.event.Object), ResourceVersion: w.event.ResourceVersion})
 		}
 	}
 	return all

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/informer"
-	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/internal/histories"
 )
 
 // follower is a handler that builds a map from its events alone, and checks each of them.
@@ -30,7 +30,7 @@ type follower struct {
 	missed  int
 
 	told      func(old, now *corev1.Pod, inferred bool)
-	recording *listwatchtest.Recording
+	recording *histories.Recording
 }
 
 func (f *follower) handle(e podEvent) {
@@ -139,7 +139,7 @@ func (m *model) run(steps int) (missed int) {
 	require.NoError(m.t, stop())
 	for _, f := range m.handlers {
 		require.Equal(m.t, m.server.now(), f.content(), f.handler.Name())
-		require.NoError(m.t, listwatchtest.CheckHistory(m.server.changes(), f.recording.History()), f.handler.Name())
+		require.NoError(m.t, histories.Check(m.server.changes(), f.recording.History()), f.handler.Name())
 		missed += f.missed
 	}
 	for _, f := range m.handlers {
@@ -192,7 +192,7 @@ func (m *model) addHandler() {
 	if m.random.IntN(4) == 0 {
 		options = append(options, informer.WithRedelivery(20*time.Second))
 	}
-	f.told, f.recording = listwatchtest.RecordHandler[*corev1.Pod](fmt.Sprint("handler ", len(m.handlers)))
+	f.told, f.recording = histories.RecordHandler[*corev1.Pod](fmt.Sprint("handler ", len(m.handlers)))
 	h, err := m.informer.AddHandler(f.handle, options...)
 	require.NoError(m.t, err)
 	f.handler = h

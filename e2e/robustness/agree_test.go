@@ -14,17 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/e2e/robustness"
-	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/internal/histories"
 )
 
-// TestVerdictsAgree: on random histories, whole and damaged in every way,
-// listwatchtest.CheckHistory says what etcd's validators say, and names what they name.
+// TestVerdictsAgree: on random histories, whole and damaged in every way, histories.Check says what
+// etcd's validators say, and names what they name.
 func TestVerdictsAgree(t *testing.T) {
-	const histories = 3000
+	const runs = 3000
 	seed := seedOf(t)
 	quiet(t)
 	named := map[string]int{}
-	for n := range uint64(histories) {
+	for n := range uint64(runs) {
 		h := newInvention(rand.New(rand.NewPCG(seed, n)))
 		theirs := h.run.JudgeReader(h.run.Readers[0], judging)
 		ours := h.run.Check(h.run.Readers[0])
@@ -37,7 +37,7 @@ func TestVerdictsAgree(t *testing.T) {
 			require.Equal(t, theirs, ours, "seed %d, history %d, %s: %+v\n%+v", seed, n, h.damage, h.run.Readers[0].Streams, h.run.Persisted)
 			continue
 		}
-		require.True(t, slices.ContainsFunc(violations(ours), func(p listwatchtest.Property) bool { return slices.Contains(same[name], p) }),
+		require.True(t, slices.ContainsFunc(violations(ours), func(p histories.Property) bool { return slices.Contains(same[name], p) }),
 			"seed %d, history %d, %s:\ntheirs: %v\nours: %v", seed, n, h.damage, theirs, ours)
 	}
 	for name := range same {
@@ -45,8 +45,8 @@ func TestVerdictsAgree(t *testing.T) {
 			require.Positive(t, named[name], "no history breaks %s: %v", name, named)
 		}
 	}
-	require.Greater(t, named[""], histories/10)
-	t.Logf("%d histories: %v", histories, named)
+	require.Greater(t, named[""], runs/10)
+	t.Logf("%d histories: %v", runs, named)
 }
 
 // goneBack is what our mapping says of a state older than what the reader was told: etcd's model
@@ -56,16 +56,16 @@ const goneBack = "is older than"
 // same are our names for what etcd's validators name first. A watch that goes on from too late a
 // version is not resumable to us; to them it is a bookmark that the reader should not have
 // believed.
-var same = map[string][]listwatchtest.Property{
-	"broke Ordered":      {listwatchtest.Ordered},
-	"broke Unique":       {listwatchtest.Unique},
-	"broke Bookmarkable": {listwatchtest.Bookmarkable, listwatchtest.Resumable},
-	"broke Resumable":    {listwatchtest.Resumable},
-	"broke Reliable":     {listwatchtest.Reliable, listwatchtest.Resumable},
-	"IsCreate":           {listwatchtest.Reliable, listwatchtest.Resumable},
-	"linearization":      {listwatchtest.Atomic},
-	"never was":          {listwatchtest.Atomic},
-	goneBack:             {listwatchtest.Ordered},
+var same = map[string][]histories.Property{
+	"broke Ordered":      {histories.Ordered},
+	"broke Unique":       {histories.Unique},
+	"broke Bookmarkable": {histories.Bookmarkable, histories.Resumable},
+	"broke Resumable":    {histories.Resumable},
+	"broke Reliable":     {histories.Reliable, histories.Resumable},
+	"IsCreate":           {histories.Reliable, histories.Resumable},
+	"linearization":      {histories.Atomic},
+	"never was":          {histories.Atomic},
+	goneBack:             {histories.Ordered},
 }
 
 func nameOf(err error) string {
@@ -83,13 +83,13 @@ func nameOf(err error) string {
 	return err.Error()
 }
 
-func violations(err error) (all []listwatchtest.Property) {
+func violations(err error) (all []histories.Property) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return nil
 	}
 	for _, one := range joined.Unwrap() {
-		var v *listwatchtest.Violation
+		var v *histories.Violation
 		if errors.As(one, &v) {
 			all = append(all, v.Property)
 		}
@@ -107,7 +107,7 @@ type invention struct {
 func newInvention(random *rand.Rand) *invention {
 	h := &invention{random: random, run: &robustness.Run{}}
 	h.write()
-	reader := robustness.Reader{History: listwatchtest.History{Reader: "reader", Streams: h.streams()}, Contents: map[string]robustness.Content{}}
+	reader := robustness.Reader{History: histories.History{Reader: "reader", Streams: h.streams()}, Contents: map[string]robustness.Content{}}
 	for _, p := range h.run.Persisted {
 		reader.Contents[p.ResourceVersion] = p.Content
 	}
@@ -125,7 +125,7 @@ func (h *invention) write() {
 	for n := range 10 + h.random.IntN(20) {
 		version += 1 + h.random.IntN(3)
 		key := fmt.Sprint("default/k", h.random.IntN(4))
-		p := robustness.Persisted{Change: listwatchtest.Change{Type: watch.Modified, Key: key, ResourceVersion: strconv.Itoa(version)}}
+		p := robustness.Persisted{Change: histories.Change{Type: watch.Modified, Key: key, ResourceVersion: strconv.Itoa(version)}}
 		switch count := held[key]; {
 		case count == 0:
 			p.Type = watch.Added
@@ -152,17 +152,17 @@ func (h *invention) version(n int) uint64 {
 // streams make up what a reader is rightly told: a state and what follows, some of it again after a
 // watch was resumed, another state later. A handler has nothing but states without a version and
 // what follows.
-func (h *invention) streams() (all []listwatchtest.Stream) {
+func (h *invention) streams() (all []histories.Stream) {
 	handler := h.random.IntN(3) == 0
 	n, last := h.random.IntN(len(h.run.Persisted)/2), len(h.run.Persisted)
 	for told := n; n < last; told = max(told, n) {
-		var s listwatchtest.Stream
+		var s histories.Stream
 		switch {
 		case handler || len(all) == 0 || h.random.IntN(3) == 0: // a relist
 			if len(all) > 0 {
 				n = max(told, n+h.random.IntN(min(4, last-n)))
 			}
-			s.Listed = &listwatchtest.State{ResourceVersion: fmt.Sprint(h.version(n)), Objects: map[string]string{}}
+			s.Listed = &histories.State{ResourceVersion: fmt.Sprint(h.version(n)), Objects: map[string]string{}}
 			for _, p := range h.run.Persisted[:n] {
 				if delete(s.Listed.Objects, p.Key); p.Type != watch.Deleted {
 					s.Listed.Objects[p.Key] = p.ResourceVersion
@@ -182,7 +182,7 @@ func (h *invention) streams() (all []listwatchtest.Stream) {
 			s.Told = append(s.Told, h.run.Persisted[n].Change)
 			n++
 			if h.random.IntN(3) == 0 {
-				s.Told = append(s.Told, listwatchtest.Change{Type: watch.Bookmark, ResourceVersion: fmt.Sprint(h.version(n))})
+				s.Told = append(s.Told, histories.Change{Type: watch.Bookmark, ResourceVersion: fmt.Sprint(h.version(n))})
 			}
 		}
 		all = append(all, s)
@@ -214,7 +214,7 @@ func (h *invention) harm(r *robustness.Reader) {
 	case 2:
 		s.Told[at], s.Told[at+1] = s.Told[at+1], s.Told[at]
 	case 3: // a bookmark that is early, late or right
-		mark := listwatchtest.Change{Type: watch.Bookmark, ResourceVersion: s.Told[h.random.IntN(n)].ResourceVersion}
+		mark := histories.Change{Type: watch.Bookmark, ResourceVersion: s.Told[h.random.IntN(n)].ResourceVersion}
 		s.Told = slices.Insert(s.Told, at, mark)
 	case 4:
 		if s.Told[at].Type != watch.Bookmark {
@@ -244,24 +244,24 @@ func (h *invention) harm(r *robustness.Reader) {
 // the two.
 func TestSilentRelist(t *testing.T) {
 	quiet(t)
-	change := func(kind watch.EventType, key, version string) listwatchtest.Change {
-		return listwatchtest.Change{Type: kind, Key: key, ResourceVersion: version}
+	change := func(kind watch.EventType, key, version string) histories.Change {
+		return histories.Change{Type: kind, Key: key, ResourceVersion: version}
 	}
 	first, last := change(watch.Added, "default/k0", "3"), change(watch.Modified, "default/k0", "9")
 	contents := map[string]robustness.Content{"3": {Value: "a", Count: 1}, "5": {Value: "b", Count: 1}, "9": {Value: "c", Count: 2}}
 	run := &robustness.Run{}
-	for _, c := range []listwatchtest.Change{first, change(watch.Added, "default/k1", "5"), change(watch.Deleted, "default/k1", "6"), last} {
+	for _, c := range []histories.Change{first, change(watch.Added, "default/k1", "5"), change(watch.Deleted, "default/k1", "6"), last} {
 		run.Persisted = append(run.Persisted, robustness.Persisted{Change: c, Content: contents[c.ResourceVersion]})
 	}
 	reader := func(version string) robustness.Reader {
-		return robustness.Reader{Contents: contents, History: listwatchtest.History{Reader: "reader", Streams: []listwatchtest.Stream{
-			{Listed: &listwatchtest.State{ResourceVersion: version}, Told: []listwatchtest.Change{first, last}},
+		return robustness.Reader{Contents: contents, History: histories.History{Reader: "reader", Streams: []histories.Stream{
+			{Listed: &histories.State{ResourceVersion: version}, Told: []histories.Change{first, last}},
 		}}}
 	}
 	require.NoError(t, run.JudgeReader(reader(""), judging))
 	require.NoError(t, run.Check(reader("")))
 	marked := reader("")
-	marked.Streams[0].Told = []listwatchtest.Change{first, change(watch.Bookmark, "", "7"), last, change(watch.Bookmark, "", "9")}
+	marked.Streams[0].Told = []histories.Change{first, change(watch.Bookmark, "", "7"), last, change(watch.Bookmark, "", "9")}
 	require.NoError(t, run.JudgeReader(marked, judging))
 	require.NoError(t, run.Check(marked))
 	require.ErrorContains(t, run.JudgeReader(reader("1"), judging), "broke Reliable")

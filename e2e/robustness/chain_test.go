@@ -20,8 +20,8 @@ import (
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/e2e/netfault"
 	"github.com/tributary-go/tributary/e2e/robustness"
+	"github.com/tributary-go/tributary/internal/histories"
 	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/watchcache"
@@ -107,7 +107,7 @@ func judgeRelisting(t *testing.T, run *robustness.Run, seed uint64) {
 	for _, reader := range run.Readers {
 		require.NoError(t, run.JudgeRelisting(reader, judging), "%s, seed %d", reader.Reader, seed)
 		for _, d := range damages {
-			if d.finding == listwatchtest.Reliable || d.finding == listwatchtest.Resumable {
+			if d.finding == histories.Reliable || d.finding == histories.Resumable {
 				continue
 			}
 			if broken, at := damaged(reader, d.do); at >= 0 {

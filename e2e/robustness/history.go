@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/internal/histories"
 )
 
 // Content is what the model compares of an object: a value that no other write has, and the number
@@ -28,13 +28,13 @@ type Content struct {
 
 // Persisted is one write as the server recorded it.
 type Persisted struct {
-	listwatchtest.Change
+	histories.Change
 	Content Content // of a deletion: none
 }
 
 // Reader is what one reader was told, with the contents that it saw by resource version.
 type Reader struct {
-	listwatchtest.History
+	histories.History
 	Key      string // of the only object that it reads; empty: it reads all
 	Contents map[string]Content
 }
@@ -47,8 +47,8 @@ type Run struct {
 }
 
 // Changes are the writes to what a reader reads.
-func (r *Run) Changes(reader Reader) []listwatchtest.Change {
-	changes := []listwatchtest.Change{}
+func (r *Run) Changes(reader Reader) []histories.Change {
+	changes := []histories.Change{}
 	for _, p := range r.Persisted {
 		if reader.Key == "" || reader.Key == p.Key {
 			changes = append(changes, p.Change)
@@ -57,9 +57,9 @@ func (r *Run) Changes(reader Reader) []listwatchtest.Change {
 	return changes
 }
 
-// Check has [listwatchtest.CheckHistory] judge a reader.
+// Check has [histories.Check] judge a reader.
 func (r *Run) Check(reader Reader) error {
-	return listwatchtest.CheckHistory(r.Changes(reader), reader.History)
+	return histories.Check(r.Changes(reader), reader.History)
 }
 
 // Judge has etcd's validators judge the operations and the readers.
@@ -157,7 +157,7 @@ func deletion(key string) model.EtcdOperation {
 }
 
 // told is the revision of the write that an event tells of.
-func (m *mapping) told(c listwatchtest.Change) (int64, error) {
+func (m *mapping) told(c histories.Change) (int64, error) {
 	if m.relists && c.Type == watch.Deleted {
 		for n := m.revision(number(c.ResourceVersion)) - 2; n >= 0; n-- {
 			if p := m.persisted[n]; p.Key == c.Key {
@@ -245,7 +245,7 @@ func (m *mapping) reader(id int, r Reader) ([]report.ClientReport, error) {
 
 // silentRelists splits a handler's streams where a relist may have stepped over writes that undo
 // each other: the handler had the new state already, and was told nothing.
-func (m *mapping) silentRelists(r Reader) (all []listwatchtest.Stream) {
+func (m *mapping) silentRelists(r Reader) (all []histories.Stream) {
 	for _, s := range r.Streams {
 		if s.Listed == nil || s.Listed.ResourceVersion != "" || !inOrder(s.Told) {
 			all = append(all, s)
@@ -261,21 +261,21 @@ func (m *mapping) silentRelists(r Reader) (all []listwatchtest.Stream) {
 				until++ // what it says of its own version is over, too
 			}
 			if m.undone(held, told, until) {
-				all = append(all, listwatchtest.Stream{Listed: s.Listed, Told: s.Told[from:i]})
-				s.Listed, from = &listwatchtest.State{Objects: maps.Clone(held)}, i
+				all = append(all, histories.Stream{Listed: s.Listed, Told: s.Told[from:i]})
+				s.Listed, from = &histories.State{Objects: maps.Clone(held)}, i
 			}
 			if c.Type != watch.Bookmark {
 				apply(held, c)
 			}
 			told = now
 		}
-		all = append(all, listwatchtest.Stream{Listed: s.Listed, Told: s.Told[from:]})
+		all = append(all, histories.Stream{Listed: s.Listed, Told: s.Told[from:]})
 	}
 	return all
 }
 
 // inOrder reports whether a stream is what it should be: what is not must be judged as it is.
-func inOrder(told []listwatchtest.Change) bool {
+func inOrder(told []histories.Change) bool {
 	event, mark := uint64(0), uint64(0)
 	for _, c := range told {
 		version := number(c.ResourceVersion)
@@ -303,14 +303,14 @@ func (m *mapping) undone(held map[string]string, after, before uint64) bool {
 	return some && maps.Equal(state, held)
 }
 
-func apply(objects map[string]string, c listwatchtest.Change) {
+func apply(objects map[string]string, c histories.Change) {
 	if delete(objects, c.Key); c.Type != watch.Deleted {
 		objects[c.Key] = c.ResourceVersion
 	}
 }
 
 // state maps a state to a Range whose time is not known.
-func (m *mapping) state(client int, r Reader, s *listwatchtest.State, version uint64) (report.ClientReport, error) {
+func (m *mapping) state(client int, r Reader, s *histories.State, version uint64) (report.ClientReport, error) {
 	kvs := []model.KeyValue{}
 	for _, key := range slices.Sorted(maps.Keys(s.Objects)) {
 		kv, err := m.keyValue(r.Contents, key, s.Objects[key])
@@ -338,7 +338,7 @@ func (m *mapping) keyValue(contents map[string]Content, key, version string) (mo
 	}}, nil
 }
 
-func (m *mapping) watch(r Reader, s listwatchtest.Stream, after uint64) (model.WatchOperation, error) {
+func (m *mapping) watch(r Reader, s histories.Stream, after uint64) (model.WatchOperation, error) {
 	op := model.WatchOperation{Request: model.WatchRequest{
 		Key: prefix + r.Key, WithPrefix: r.Key == "", Revision: m.revision(after) + 1, WithProgressNotify: true,
 	}}
@@ -367,7 +367,7 @@ var ErrNeverWas = errors.New("the collection was in this state at no version bef
 
 // placed is the version of the state that a stream begins with, or the one that a state without a
 // version must have had.
-func (m *mapping) placed(r Reader, s listwatchtest.Stream, told uint64) (uint64, error) {
+func (m *mapping) placed(r Reader, s histories.Stream, told uint64) (uint64, error) {
 	if s.Listed.ResourceVersion != "" {
 		return number(s.Listed.ResourceVersion), nil
 	}

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/internal/histories"
 )
 
 // JudgeReader has etcd's validators judge one reader, with writes that are exactly what was
@@ -36,11 +36,11 @@ func (r *Run) JudgeRelisting(reader Reader, limit time.Duration) error {
 	return result.Error()
 }
 
-// CheckRelisting has [listwatchtest.CheckHistory] judge such a reader, without knowing what was
+// CheckRelisting has [histories.Check] judge such a reader, without knowing what was
 // written. It finds what no relist permits: a wrong order, an event that comes twice or after a
 // bookmark that covers it, and that an object is added twice, or changed before it is there.
 func (r *Run) CheckRelisting(reader Reader) error {
-	return listwatchtest.CheckHistory(nil, reader.History)
+	return histories.Check(nil, reader.History)
 }
 
 // alone is a run of one reader.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/tributary-go/tributary/e2e/robustness"
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/internal/histories"
 	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
@@ -27,7 +27,7 @@ import (
 type reading struct {
 	key       string
 	contents  *contents
-	recording *listwatchtest.Recording
+	recording *histories.Recording
 }
 
 // awaited is a reader of one key, or of all, with the version up to which it has been told
@@ -89,9 +89,9 @@ func (r *readers) reflector(name, key string, more []reflector.Option, options .
 func (r *readers) follow(name, key string, from listwatch.ListerWatcher[object], more ...reflector.Option) {
 	r.t.Helper()
 	given, kept := newContents(), newContents()
-	source, ofSource := listwatchtest.RecordSource(name+": source", listwatch.ListerWatcher[object](seenSource{from, given}))
+	source, ofSource := histories.RecordSource(name+": source", listwatch.ListerWatcher[object](seenSource{from, given}))
 	held := store.NewIndexer[object]()
-	st, ofStore := listwatchtest.RecordStore(name+": store", store.Store[object](seenStore{held, kept}))
+	st, ofStore := histories.RecordStore(name+": store", store.Store[object](seenStore{held, kept}))
 	if key != "" {
 		key = store.Key(namespace, key)
 	}
@@ -111,7 +111,7 @@ func (r *readers) informer() {
 	inf := informer.New(r.source(""), informer.WithRing(16), informer.WithReflector(r.options()...))
 	for name, pause := range map[string]time.Duration{"handler": 0, "slow handler": 20 * time.Millisecond, "slower handler": 200 * time.Millisecond} {
 		seen := newContents()
-		told, recording := listwatchtest.RecordHandler[object](name)
+		told, recording := histories.RecordHandler[object](name)
 		handler, err := inf.AddHandler(func(e informer.Event[object]) {
 			seen.see(e.Old)
 			seen.see(e.New)
@@ -196,7 +196,7 @@ func (r *readers) agree(state map[string]string) {
 	}
 }
 
-func apply(objects map[string]string, c listwatchtest.Change) {
+func apply(objects map[string]string, c histories.Change) {
 	if delete(objects, c.Key); c.Type != watch.Deleted {
 		objects[c.Key] = c.ResourceVersion
 	}

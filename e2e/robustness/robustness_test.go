@@ -21,8 +21,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/e2e/robustness"
+	"github.com/tributary-go/tributary/internal/histories"
 	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
 func TestMain(m *testing.M) {
@@ -202,21 +202,21 @@ func work(t *testing.T, s *server, log *journal, random *rand.Rand, d, between t
 // damages are what a judge must name: what etcd's validators call it, and what ours do.
 var damages = []struct {
 	name    string
-	do      func(told []listwatchtest.Change) []listwatchtest.Change
+	do      func(told []histories.Change) []histories.Change
 	theirs  string
-	finding listwatchtest.Property
+	finding histories.Property
 }{
-	{"lost", func(c []listwatchtest.Change) []listwatchtest.Change { return slices.Delete(c, 2, 3) },
-		"broke Reliable", listwatchtest.Reliable},
-	{"first lost", func(c []listwatchtest.Change) []listwatchtest.Change { return slices.Delete(c, 0, 1) },
-		"broke Resumable", listwatchtest.Resumable},
-	{"twice", func(c []listwatchtest.Change) []listwatchtest.Change { return slices.Insert(c, 2, c[1]) },
-		"broke Unique", listwatchtest.Unique},
-	{"swapped", func(c []listwatchtest.Change) []listwatchtest.Change { c[1], c[2] = c[2], c[1]; return c },
-		"broke Ordered", listwatchtest.Ordered},
-	{"early bookmark", func(c []listwatchtest.Change) []listwatchtest.Change {
-		return slices.Insert(c, 1, listwatchtest.Change{Type: watch.Bookmark, ResourceVersion: c[2].ResourceVersion})
-	}, "broke Bookmarkable", listwatchtest.Bookmarkable},
+	{"lost", func(c []histories.Change) []histories.Change { return slices.Delete(c, 2, 3) },
+		"broke Reliable", histories.Reliable},
+	{"first lost", func(c []histories.Change) []histories.Change { return slices.Delete(c, 0, 1) },
+		"broke Resumable", histories.Resumable},
+	{"twice", func(c []histories.Change) []histories.Change { return slices.Insert(c, 2, c[1]) },
+		"broke Unique", histories.Unique},
+	{"swapped", func(c []histories.Change) []histories.Change { c[1], c[2] = c[2], c[1]; return c },
+		"broke Ordered", histories.Ordered},
+	{"early bookmark", func(c []histories.Change) []histories.Change {
+		return slices.Insert(c, 1, histories.Change{Type: watch.Bookmark, ResourceVersion: c[2].ResourceVersion})
+	}, "broke Bookmarkable", histories.Bookmarkable},
 }
 
 // damage breaks one property of each reader's history after the other.
@@ -231,7 +231,7 @@ func damage(t *testing.T, run *robustness.Run) {
 			}
 			require.GreaterOrEqual(t, at, 0, "%s: no stream is long enough", reader.Reader)
 			require.ErrorContains(t, run.JudgeReader(broken, judging), d.theirs, "%s: %s", reader.Reader, d.name)
-			var v *listwatchtest.Violation
+			var v *histories.Violation
 			require.ErrorAs(t, run.Check(broken), &v, "%s: %s", reader.Reader, d.name)
 			require.Equal(t, d.finding, v.Property, "%s: %s: %v", reader.Reader, d.name, v)
 			require.Equal(t, at, v.Stream)
@@ -241,17 +241,17 @@ func damage(t *testing.T, run *robustness.Run) {
 			continue // it began with nothing, and never listed again
 		}
 		require.Error(t, run.JudgeReader(torn, judging), "%s: half a state", reader.Reader)
-		var v *listwatchtest.Violation
+		var v *histories.Violation
 		require.ErrorAs(t, run.Check(torn), &v, "%s: half a state", reader.Reader)
-		require.Equal(t, listwatchtest.Atomic, v.Property, v)
+		require.Equal(t, histories.Atomic, v.Property, v)
 	}
 }
 
 // damaged applies a damage to the first stream that has five events, without its bookmarks.
-func damaged(r robustness.Reader, do func([]listwatchtest.Change) []listwatchtest.Change) (robustness.Reader, int) {
+func damaged(r robustness.Reader, do func([]histories.Change) []histories.Change) (robustness.Reader, int) {
 	r.Streams = slices.Clone(r.Streams)
 	for i, s := range r.Streams {
-		events := slices.DeleteFunc(slices.Clone(s.Told), func(c listwatchtest.Change) bool { return c.Type == watch.Bookmark })
+		events := slices.DeleteFunc(slices.Clone(s.Told), func(c histories.Change) bool { return c.Type == watch.Bookmark })
 		if len(events) >= 5 {
 			r.Streams[i].Told = do(events)
 			return r, i
@@ -268,7 +268,7 @@ func tear(r robustness.Reader) (robustness.Reader, bool) {
 		if s.Listed == nil || len(s.Listed.Objects) < 2 {
 			continue
 		}
-		state := listwatchtest.State{ResourceVersion: s.Listed.ResourceVersion, Objects: map[string]string{}}
+		state := histories.State{ResourceVersion: s.Listed.ResourceVersion, Objects: map[string]string{}}
 		oldest := ""
 		for key, version := range s.Listed.Objects {
 			if state.Objects[key] = version; oldest == "" || number(version) < number(state.Objects[oldest]) {

@@ -20,6 +20,7 @@ import (
 	"github.com/tributary-go/tributary/e2e/cluster"
 	"github.com/tributary-go/tributary/e2e/netfault"
 	"github.com/tributary-go/tributary/e2e/robustness"
+	"github.com/tributary-go/tributary/internal/histories"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/server/apiserver"
@@ -84,7 +85,7 @@ type committed struct {
 func (c *committed) note(e listwatch.Event[object]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := robustness.Persisted{Change: listwatchtest.Change{Type: e.Type, Key: store.KeyOf(e.Object), ResourceVersion: e.ResourceVersion}}
+	p := robustness.Persisted{Change: histories.Change{Type: e.Type, Key: store.KeyOf(e.Object), ResourceVersion: e.ResourceVersion}}
 	if e.Type != watch.Deleted {
 		p.Content = contentOf(e.Object)
 	}
@@ -242,7 +243,7 @@ func (f *followed) take(answer clientv3.WatchResponse) {
 		return
 	}
 	for _, e := range answer.Events {
-		p := robustness.Persisted{Change: listwatchtest.Change{
+		p := robustness.Persisted{Change: histories.Change{
 			Key: strings.TrimPrefix(string(e.Kv.Key), registry), ResourceVersion: strconv.FormatInt(e.Kv.ModRevision, 10),
 		}}
 		switch {

@@ -1,7 +1,6 @@
 package listwatchtest
 
 import (
-	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,9 +24,6 @@ type Collection[T store.Object] struct {
 	resource Resource[T]
 	origin   *collection.Collection[T]
 	read     func(options ...listwatch.Option) *listwatch.ListWatch[T]
-
-	mu      sync.Mutex
-	changes []Change // all of them; guarded by mu
 }
 
 // New makes a collection on a server of its own, which ends with t. Options are those of
@@ -51,14 +47,12 @@ func Serve[T interface {
 	if err != nil {
 		s.t.Fatalf("listwatchtest: %v", err)
 	}
-	c := &Collection[T]{
+	return &Collection[T]{
 		server: s, resource: resource, origin: apiserver.Serve(s.origin, resource),
 		read: func(options ...listwatch.Option) *listwatch.ListWatch[T] {
 			return listwatch.FromClient[O, T](client, resource.Kind.Plural, options...)
 		},
 	}
-	c.origin.OnChange(c.written)
-	return c
 }
 
 // Server is the server that holds the collection, with its doors and its log of requests.
@@ -77,20 +71,6 @@ func (c *Collection[T]) ListerWatcher(options ...listwatch.Option) *listwatch.Li
 
 // Origin is the collection behind the fake: for writes that are expected to fail, Get and Snapshot.
 func (c *Collection[T]) Origin() *collection.Collection[T] { return c.origin }
-
-// Changes returns every write so far, in order, by whichever client: the truth by which
-// [CheckHistory] judges readers. The fake keeps some 80 bytes for each write.
-func (c *Collection[T]) Changes() []Change {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append([]Change{}, c.changes...) // CheckHistory takes nil for unknown
-}
-
-func (c *Collection[T]) written(e listwatch.Event[T]) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.changes = append(c.changes, Change{Type: e.Type, Key: store.KeyOf(e.Object), ResourceVersion: e.ResourceVersion})
-}
 
 // Create stores a new object; see [collection.Collection.Create].
 func (c *Collection[T]) Create(obj T) T {

@@ -27,15 +27,6 @@
 // No test needs to sleep: [Fault.Wait], [Server.AwaitRequests] and [Server.AwaitWatches] block
 // until something has happened.
 //
-// # Histories
-//
-// [CheckHistory] judges a reader's history: whether it is ordered, unique, atomic, reliable,
-// resumable and bookmarkable, as etcd defines these properties. A reader is recorded at one of
-// three places. [RecordSource] records the lists and events of its source, [RecordStore] the writes
-// of a reflector into its store, and [RecordHandler] the calls of an event handler, of client-go's
-// informers too. [Collection.Changes] returns the writes. Package e2e/robustness compares the
-// verdicts with those of etcd's own validators.
-//
 // # In place of envtest
 //
 // A controller's test gets all built-in kinds, and custom resources from files, in milliseconds and

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/internal/histories"
 	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
@@ -112,7 +113,7 @@ type client struct {
 	*reflector.Reflector[*corev1.Pod]
 	node    string
 	copy    *store.Indexer[*corev1.Pod]
-	history *listwatchtest.Recording
+	history *histories.Recording
 }
 
 // TestARestartIsInvisible restarts a relay under 2,000 writes a second, by turns with SIGTERM and
@@ -120,6 +121,7 @@ type client struct {
 // list any more, neither by them nor by the relay.
 func TestARestartIsInvisible(t *testing.T) {
 	upstream := listwatchtest.New(t, listwatchtest.Pods())
+	writes := histories.Follow(upstream.Origin())
 	for node := range restartNodes {
 		for pod := range restartPods {
 			p := stored(fmt.Sprintf("%d-%d", node, pod), 0)
@@ -173,13 +175,13 @@ func TestARestartIsInvisible(t *testing.T) {
 	require.Equal(t, lists, r.lists.Load(), "lists of clients, after the first")
 	require.Equal(t, 1, upstreamLists(upstream), "lists of the relay")
 	for _, c := range clients {
-		var changes []listwatchtest.Change
-		for _, change := range upstream.Changes() {
+		var changes []histories.Change
+		for _, change := range writes.Changes() {
 			if strings.HasPrefix(change.Key, "ns/"+c.node[1:]+"-") {
 				changes = append(changes, change)
 			}
 		}
-		require.NoError(t, listwatchtest.CheckHistory(changes, c.history.History()))
+		require.NoError(t, histories.Check(changes, c.history.History()))
 	}
 }
 
@@ -239,7 +241,7 @@ func (r *relay) follow(ctx context.Context, running *sync.WaitGroup, node string
 	c := &client{node: node, copy: store.NewIndexer[*corev1.Pod]()}
 	source := listwatch.FromClient[corev1.Pod](clientset.CoreV1().RESTClient(), "pods", listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", node)))
 	var recorded store.Store[*corev1.Pod]
-	recorded, c.history = listwatchtest.RecordStore(node, c.copy)
+	recorded, c.history = histories.RecordStore(node, c.copy)
 	c.Reflector = reflector.New(source, recorded, reflector.WithBackoff(10*time.Millisecond, 100*time.Millisecond))
 	running.Go(func() { _ = c.Run(ctx) })
 	return c

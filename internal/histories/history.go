@@ -1,4 +1,10 @@
-package listwatchtest
+// Package histories judges what readers of a collection are told: whether it is ordered, unique,
+// atomic, reliable, resumable and bookmarkable, as etcd defines these properties. A reader is
+// recorded at one of three places: [RecordSource] records the lists and events of its source,
+// [RecordStore] the writes of a reflector into its store, and [RecordHandler] the calls of an event
+// handler, of client-go's informers too. Package e2e/robustness compares the verdicts with those of
+// etcd's own validators.
+package histories
 
 import (
 	"maps"
@@ -6,10 +12,13 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
 )
 
 // History is everything that one reader was told of a collection, in order. [RecordSource],
-// [RecordStore] and [RecordHandler] record a history; [CheckHistory] judges it. It names objects by
+// [RecordStore] and [RecordHandler] record a history; [Check] judges it. It names objects by
 // key and resource version alone.
 type History struct {
 	// Reader names the reader in errors.
@@ -117,4 +126,30 @@ func (r *Recording) told(stream int, c Change) {
 	defer r.mu.Unlock()
 	s := &r.history.Streams[stream]
 	s.Told = append(s.Told, c)
+}
+
+// Writes are the writes to a collection of this process: the truth by which [Check] judges readers.
+type Writes struct {
+	mu      sync.Mutex
+	changes []Change
+}
+
+// Follow keeps all writes to a collection. Call it before the first of them.
+func Follow[T store.Object](origin interface {
+	OnChange(func(listwatch.Event[T]))
+}) *Writes {
+	w := &Writes{}
+	origin.OnChange(func(e listwatch.Event[T]) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.changes = append(w.changes, changeOf(e))
+	})
+	return w
+}
+
+// Changes are the writes so far, in order.
+func (w *Writes) Changes() []Change {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]Change{}, w.changes...) // Check takes nil for unknown
 }

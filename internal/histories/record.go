@@ -1,4 +1,4 @@
-package listwatchtest
+package histories
 
 import (
 	"iter"

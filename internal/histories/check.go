@@ -1,4 +1,4 @@
-package listwatchtest
+package histories
 
 import (
 	"errors"
@@ -59,18 +59,17 @@ func (v *Violation) Error() string {
 	if v.Key != "" {
 		where = v.Key + " at " + where
 	}
-	return fmt.Sprintf("listwatchtest: %s broke %s in stream %d: %s: %s", v.Reader, v.Property, v.Stream, where, v.Detail)
+	return fmt.Sprintf("histories: %s broke %s in stream %d: %s: %s", v.Reader, v.Property, v.Stream, where, v.Detail)
 }
 
 // maxViolations bounds the length of an error: one loss can break every stream after it.
 const maxViolations = 20
 
-// CheckHistory judges the histories of readers by the writes. It returns nil, or the violations
+// Check judges the histories of readers by the writes. It returns nil, or the violations
 // as one error: errors.As finds the first *[Violation]. At most 20 are named.
 //
 // changes are all writes to the part of the collection that the readers select, from its first
-// version on and in the order of versions. [Collection.Changes] has them for a fake. If changes is
-// nil, each history is judged by itself. Then a loss shows only if a later event does not follow
+// version on and in the order of versions: see [Follow]. If changes is nil, each history is judged by itself. Then a loss shows only if a later event does not follow
 // from the reader's state: an object is added twice, or modified or deleted while absent.
 //
 // A handler is not told of a relist that changes nothing for it. So a handler's history may lack
@@ -78,7 +77,7 @@ const maxViolations = 20
 //
 // Resource versions must be decimal numbers. Contents are not compared: two objects with one key
 // and one version count as equal.
-func CheckHistory(changes []Change, histories ...History) error {
+func Check(changes []Change, histories ...History) error {
 	truth, err := readChanges(changes)
 	if err != nil {
 		return err
@@ -93,7 +92,7 @@ func CheckHistory(changes []Change, histories ...History) error {
 		all = append(all, j.found...)
 	}
 	if len(all) > maxViolations {
-		all = append(all[:maxViolations], fmt.Errorf("listwatchtest: and %d more", len(all)-maxViolations))
+		all = append(all[:maxViolations], fmt.Errorf("histories: and %d more", len(all)-maxViolations))
 	}
 	return errors.Join(all...)
 }
@@ -109,7 +108,7 @@ func readChanges(changes []Change) ([]write, error) {
 	for _, c := range changes {
 		w := write{c, versionOf(c.ResourceVersion)}
 		if w.version <= last {
-			return nil, fmt.Errorf("listwatchtest: the changes are not in order: %s %s at version %q follows version %d",
+			return nil, fmt.Errorf("histories: the changes are not in order: %s %s at version %q follows version %d",
 				c.Type, c.Key, c.ResourceVersion, last)
 		}
 		last = w.version
