@@ -285,6 +285,7 @@ func TestRareProofs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := startAgent(t, reflector.WithProof(15*time.Minute))
 		<-a.sources.Synced()
+		synctest.Wait()
 		for range 200 {
 			require.NoError(t, a.sources.Ready(31*time.Minute))
 			require.True(t, a.sources.SafeToPrune(sources.APISource))

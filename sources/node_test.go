@@ -88,6 +88,7 @@ func TestAWrongNodeNameIsAProblem(t *testing.T) {
 		r := c.run(c.source())
 		r.expect("ADD api")
 		<-r.Synced()
+		synctest.Wait()
 		const want = `the API server has no Node "node-1": is that this node's name? ` +
 			"Give New the spec.nodeName of the agent's own pod, by the downward API"
 		require.EqualError(t, r.Ready(0), "api: "+want)
@@ -141,6 +142,7 @@ func TestTheNodeThatIsThere(t *testing.T) {
 		r := c.run(c.source())
 		r.expect("ADD api")
 		<-r.Synced()
+		synctest.Wait()
 		require.True(t, r.SafeToPrune(sources.APISource))
 		require.Equal(t, "watch", r.Status()[0].Mode)
 		time.Sleep(time.Hour)
@@ -177,6 +179,7 @@ func TestANodeThatIsNotSeen(t *testing.T) {
 				r := c.run(c.source())
 				r.expect("ADD api")
 				<-r.Synced()
+				synctest.Wait()
 				require.Equal(t, row.safe, r.SafeToPrune(sources.APISource))
 				status := r.Status()[0]
 				if row.safe {
@@ -233,6 +236,7 @@ func TestWithoutNode(t *testing.T) {
 		r := c.run(c.source().WithoutNode())
 		r.expect("ADD api")
 		<-r.Synced()
+		synctest.Wait()
 		require.True(t, r.SafeToPrune(sources.APISource))
 		time.Sleep(time.Hour)
 		require.Zero(t, c.looks.Load())
