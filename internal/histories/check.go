@@ -69,8 +69,9 @@ const maxViolations = 20
 // as one error: errors.As finds the first *[Violation]. At most 20 are named.
 //
 // changes are all writes to the part of the collection that the readers select, from its first
-// version on and in the order of versions: see [Follow]. If changes is nil, each history is judged by itself. Then a loss shows only if a later event does not follow
-// from the reader's state: an object is added twice, or modified or deleted while absent.
+// version on and in the order of versions: see [Follow]. If changes is nil, each history is judged
+// by itself. Then a loss shows only if a later event does not follow from the reader's state: an
+// object is added twice, or modified or deleted while absent.
 //
 // A handler is not told of a relist that changes nothing for it. So a handler's history may lack
 // writes that undo each other; a source's and a store's may not.
