@@ -100,8 +100,8 @@ func (d *decoder[T]) stats() SharingStats {
 	}
 }
 
-// object decodes an object. changed is the UID of one whose last state may be known.
-func (d *decoder[T]) object(e encoding[T], data []byte, kind schema.GroupVersionKind, changed []byte) (T, error) {
+// object decodes an object. changed is of one whose last state may be known.
+func (d *decoder[T]) object(e encoding[T], data []byte, kind schema.GroupVersionKind, changed changedFrom) (T, error) {
 	if d.memo == nil {
 		d.plain.Add(uint64(len(data)))
 	}
@@ -218,12 +218,16 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 		return nil
 	})
 	defer events.stop()
+	_, follows := e.(protobufEncoding[T])
 	for {
 		f, err := frames.next()
 		if err != nil { // of a frame that has arrived whole, perhaps, after others that wait
 			return cmp.Or(events.end(), atBoundary(err))
 		}
 		more := frames.waits()
+		if follows && watch.EventType(f.event) == watch.Modified && f.sealed == nil && d.memo.Follows(len(f.object)) {
+			f.last = d.held.last(f.identity)
+		}
 		switch {
 		case watch.EventType(f.event) == watch.Added && d.holds(&f):
 			err = events.known(newEvent(watch.Added, f.held.obj, f.size))
@@ -271,9 +275,9 @@ func (d *decoder[T]) event(e encoding[T], f frame[T]) (Event[T], error) {
 		}
 		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown", Object: e.key(f.object), Err: errUnknownEvent}
 	}
-	var changed []byte
+	var changed changedFrom
 	if kind == watch.Modified {
-		changed = f.identity.uid
+		changed = changedFrom{f.identity.uid, f.last}
 	}
 	obj, err := none, f.sealed
 	if err == nil {

@@ -25,7 +25,7 @@ type encoding[T store.Object] interface {
 
 	// object decodes one object of a kind that is named around it; data may be reused afterwards.
 	// changed is the UID of an object to decode beside its last state, or empty.
-	object(data []byte, kind schema.GroupVersionKind, changed []byte) (T, error)
+	object(data []byte, kind schema.GroupVersionKind, changed changedFrom) (T, error)
 	// status decodes the Status of an ERROR event.
 	status(data []byte, into *metav1.Status) error
 	// identity reads the object's identity without decoding it. It is empty if the metadata is not
@@ -104,6 +104,13 @@ type frame[T store.Object] struct {
 
 	identity identity // of the object, if needed and readable
 	held     counterpart[T]
+	last     *byte // of a change: the address of the state that the reader holds
+}
+
+// changedFrom is the UID of a changed object, and the address of its last state, if it is known.
+type changedFrom struct {
+	uid  []byte
+	last *byte
 }
 
 // frames are the events of one stream. The result of next is valid until next is called while waits

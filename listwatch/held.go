@@ -80,12 +80,7 @@ func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
 	if h == nil || len(id.uid) == 0 || len(id.resourceVersion) == 0 {
 		return c
 	}
-	var buffer [128]byte // for the usual key
-	key := buffer[:0]
-	if len(id.namespace) > 0 {
-		key = append(append(key, id.namespace...), '/')
-	}
-	c.obj, c.kept, c.found = h.get(string(append(key, id.name...)))
+	c.obj, c.kept, c.found = h.get(id.key())
 	if !c.found || string(c.obj.GetUID()) != string(id.uid) || c.obj.GetResourceVersion() != string(id.resourceVersion) {
 		return counterpart[T]{}
 	}
@@ -97,13 +92,32 @@ func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
 	return c
 }
 
-// last is the address of the object that was decoded last under a UID, while it is referenced. A
-// stand-in has no content.
-func (h *heldCopy[T]) last(uid []byte) *byte {
-	if h == nil || h.own != nil {
+// last is the address of the held object of that name and UID, if it was decoded here. The reader
+// holds it strongly, so that no weak pointer is read: that waits for the garbage collector (see
+// digested). A stand-in has no content.
+func (h *heldCopy[T]) last(id identity) *byte {
+	if h == nil || h.own != nil || h.compares != nil || len(id.uid) == 0 {
 		return nil
 	}
-	return h.digests.last(uid)
+	entry := h.digests.entryOf(id.uid)
+	if !h.digests.has(entry) {
+		return nil
+	}
+	_, kept, found := h.get(id.key())
+	if !found {
+		return nil
+	}
+	return h.digests.noted(entry, kept)
+}
+
+// key is that of the object in a store.
+func (id *identity) key() string {
+	var buffer [128]byte // for the usual key
+	key := buffer[:0]
+	if len(id.namespace) > 0 {
+		key = append(append(key, id.namespace...), '/')
+	}
+	return string(append(key, id.name...))
 }
 
 // isFrom reports whether the held object was decoded from these very bytes, and may be yielded in
@@ -171,9 +185,10 @@ type digests struct {
 	rounds atomic.Uint32 // lists begun
 	turns  atomic.Uint32 // lists until every object was compared; zero before the first list
 
-	mu      sync.Mutex
-	entries map[uint64]digested
-	full    int // the number of entries that triggers a sweep
+	mu       sync.Mutex
+	entries  map[uint64]digested
+	full     int // the number of entries that triggers a sweep
+	sweeping bool
 }
 
 // checkedPerList is the approximate number of held objects to compare in each list, whatever their
@@ -266,8 +281,9 @@ func (d *digests) note(entry uint64, object any, sum sharing.Digest) {
 	e := digested{object: weak.Make(at), sum: sum}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.entries) >= d.full {
-		d.sweepLocked()
+	if len(d.entries) >= d.full && !d.sweeping {
+		d.sweeping = true
+		go d.sweep(maps.Clone(d.entries)) // not here: it reads weak pointers
 	}
 	if d.entries == nil {
 		d.entries = map[uint64]digested{}
@@ -275,12 +291,23 @@ func (d *digests) note(entry uint64, object any, sum sharing.Digest) {
 	d.entries[entry] = e
 }
 
-// last returns the address of the object that was noted last under a UID; nil if it is gone.
-func (d *digests) last(uid []byte) *byte {
+func (d *digests) has(entry uint64) bool {
 	d.mu.Lock()
-	e := d.entries[d.entryOf(uid)]
+	defer d.mu.Unlock()
+	_, ok := d.entries[entry]
+	return ok
+}
+
+// noted returns the address of an object that was noted last under an entry; nil if another one
+// was.
+func (d *digests) noted(entry uint64, object any) *byte {
+	d.mu.Lock()
+	e := d.entries[entry]
 	d.mu.Unlock()
-	return e.object.Value()
+	if !e.isOf(object) {
+		return nil
+	}
+	return pointerTo(object)
 }
 
 // became moves an entry: the reader has kept to instead of from.
@@ -299,17 +326,28 @@ func (d *digests) forget(uid []byte) {
 	delete(d.entries, d.entryOf(uid))
 }
 
-// sweepLocked drops the entries of dead objects. If many are dead, it makes a new map: a map never
+// sweep drops the entries of dead objects. If many are dead, it makes a new map: a map never
 // shrinks.
-func (d *digests) sweepLocked() {
+func (d *digests) sweep(entries map[uint64]digested) {
+	maps.DeleteFunc(entries, func(_ uint64, e digested) bool { return e.object.Value() != nil })
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	had := len(d.entries)
-	maps.DeleteFunc(d.entries, func(_ uint64, e digested) bool { return e.object.Value() == nil })
+	for entry, dead := range entries {
+		if d.entries[entry] == dead {
+			delete(d.entries, entry)
+		}
+	}
 	if len(d.entries) < had/2 {
 		d.entries = maps.Clone(d.entries)
 	}
-	d.full = max(minSweep, 2*len(d.entries))
+	d.full, d.sweeping = max(minSweep, 2*len(d.entries)), false
 }
 
+// digested names an object by a weak pointer, which is compared and not read: Value waits while a
+// garbage collection ends, which takes hundreds of milliseconds on a busy machine. Weak pointers
+// are equal if they were made from one object, and no later object at its address makes an equal
+// one.
 type digested struct {
 	object weak.Pointer[byte]
 	sum    sharing.Digest
@@ -317,7 +355,7 @@ type digested struct {
 
 func (e *digested) isOf(object any) bool {
 	at := pointerTo(object)
-	return at != nil && e.object.Value() == at
+	return at != nil && e.object == weak.Make(at)
 }
 
 // pointerTo returns an object's address. An object that is not a pointer has no digest.

@@ -71,7 +71,7 @@ func (l *items[T]) take(data []byte, kind schema.GroupVersionKind) (err error) {
 }
 
 func (d *decoder[T]) item(e encoding[T], i item[T]) (T, error) {
-	obj, err := d.object(e, i.data, i.kind, nil)
+	obj, err := d.object(e, i.data, i.kind, changedFrom{})
 	if err == nil {
 		err = named(obj, d.asClientGo)
 	}

@@ -23,7 +23,7 @@ type gatedEncoding struct {
 	enter func(name string)
 }
 
-func (g gatedEncoding) object(data []byte, _ schema.GroupVersionKind, _ []byte) (*corev1.Pod, error) {
+func (g gatedEncoding) object(data []byte, _ schema.GroupVersionKind, _ changedFrom) (*corev1.Pod, error) {
 	name, _, _ := bytes.Cut(data, []byte{0})
 	g.enter(string(name))
 	p := &corev1.Pod{}

@@ -145,7 +145,7 @@ func usualEvent[T store.Object](data []byte, inner int) (f frame[T], ok bool) {
 }
 
 // object decodes one object. gvk is the list's, since its items may omit their own.
-func (e jsonEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, _ []byte) (T, error) {
+func (e jsonEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, _ changedFrom) (T, error) {
 	obj := e.new()
 	var none T
 	if len(data) == 0 || data[0] != '{' {

@@ -397,7 +397,7 @@ func readInto(r io.Reader, buffer []byte, size int) ([]byte, error) {
 }
 
 // object decodes one message. Generated code copies the bytes that it keeps.
-func (e protobufEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, changed []byte) (T, error) {
+func (e protobufEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, changed changedFrom) (T, error) {
 	var none T
 	if err := e.check(gvk.Kind); err != nil {
 		return none, err
@@ -412,8 +412,10 @@ func (e protobufEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, ch
 	switch {
 	case e.memo == nil:
 		err = message.Unmarshal(data)
-	case len(changed) > 0:
-		change, err = e.memo.UnmarshalChange(changed, e.held.last(changed), data, message)
+	case len(changed.uid) > 0 && e.held != nil && e.held.own == nil:
+		change, err = e.memo.UnmarshalHeldChange(changed.uid, changed.last, data, message)
+	case len(changed.uid) > 0:
+		change, err = e.memo.UnmarshalChange(changed.uid, nil, data, message)
 	default:
 		err = e.memo.Unmarshal(data, message)
 	}

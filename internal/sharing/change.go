@@ -32,29 +32,43 @@ type changes struct {
 
 func (c *changes) clear() { c.young, c.old, c.bytes = nil, nil, 0 }
 
-// of returns the entry of an object that changes now, and the address of its last state: last if
-// the caller knows it, else the kept state. Worth is false if changes are not worth noting. Notes
-// of another state are left out.
-func (c *changes) of(uid []byte, last *byte, typ reflect.Type) (known latest, at *byte, worth bool) {
+// of returns the entry of an object that changes now. Worth is false if changes are not worth
+// noting.
+func (c *changes) of(uid []byte) (known latest, worth bool) {
 	if !c.kept.wanted() {
-		return known, last, false
+		return known, false
 	}
 	known, young := c.young[string(uid)]
 	if !young {
 		known = c.old[string(uid)]
 	}
-	var kept *byte
-	if known.typ == typ {
-		kept = known.state.Value()
+	return known, true
+}
+
+// lastState returns the address of an object's last state: last if the caller knows it, else that
+// of the entry, unless the caller holds its objects and has none. Notes of another state are left
+// out.
+//
+// A caller that knows last reads no weak pointer: to read one waits while a garbage collection
+// ends. So it is not read under the lock either, which others need.
+func (m *Memo) lastState(known *latest, last *byte, held bool, typ reflect.Type) *byte {
+	same := false
+	switch {
+	case last != nil:
+		same = known.typ == typ && known.state == weak.Make(last)
+	case !held && known.typ != nil:
+		if known.typ == typ {
+			last = known.state.Value()
+		}
+		same = last != nil
+		m.mu.Lock()
+		m.changed.kept.looked(same)
+		m.mu.Unlock()
 	}
-	if last == nil && known.typ != nil {
-		c.kept.looked(kept != nil)
-		last = kept
-	}
-	if kept == nil || kept != last {
+	if !same {
 		known.notes = nil
 	}
-	return known, last, true
+	return last
 }
 
 // Change is an object that UnmarshalChange has decoded. Keep on a zero Change does nothing.
@@ -102,6 +116,16 @@ func (m *Memo) Follows(size int) bool { return m != nil && size >= m.limits.foll
 // state, an object of obj's type that nobody modifies. If it is nil, the memo looks for the state
 // that was kept by [Change.Keep].
 func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarshaler) (c Change, err error) {
+	return m.unmarshalChange(uid, last, last != nil, data, obj)
+}
+
+// UnmarshalHeldChange is UnmarshalChange for a reader that holds its objects: if last is nil, there
+// is no last state.
+func (m *Memo) UnmarshalHeldChange(uid []byte, last *byte, data []byte, obj unmarshaler) (c Change, err error) {
+	return m.unmarshalChange(uid, last, true, data, obj)
+}
+
+func (m *Memo) unmarshalChange(uid []byte, last *byte, held bool, data []byte, obj unmarshaler) (c Change, err error) {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || !m.Follows(len(data)) {
 		return c, m.unmarshal(data, obj, false)
@@ -111,8 +135,12 @@ func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarsha
 		return c, obj.Unmarshal(data)
 	}
 	m.mu.Lock()
-	known, at, worth := m.changed.of(uid, last, v.Type())
+	known, worth := m.changed.of(uid)
 	m.mu.Unlock()
+	at := last
+	if worth {
+		at = m.lastState(&known, last, held, v.Type())
+	}
 	if d.changes++; d.changes%inFull == 0 {
 		at = nil
 	}
@@ -122,7 +150,7 @@ func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarsha
 	}
 	d.notes = notes{was: known.notes, now: d.notes.now[:0]}
 	err = d.object(v, obj, data, was)
-	if err == nil && worth && (last == nil || len(d.notes.now) > 0) {
+	if err == nil && worth && (!held || len(d.notes.now) > 0) {
 		if known.uid == "" {
 			known.uid = string(uid)
 		}

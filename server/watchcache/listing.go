@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
-	"weak"
+	"time"
 
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
@@ -12,8 +12,7 @@ import (
 
 // listing is a whole state in the order of lists, with the encodings that readers asked for. Lists
 // and initial events of one state share it. The listing of a later state takes over the parts that
-// have not changed. Only readers hold a listing, so that garbage collection takes it after the last
-// of them.
+// have not changed. It is let go a while after the last reader has asked for it.
 type listing[T store.Object] struct {
 	state   store.Snapshot[T]
 	objects []T
@@ -24,15 +23,22 @@ type listing[T store.Object] struct {
 type listings[T store.Object] struct {
 	bytes int64 // the bound of each listing's values
 
-	mu   sync.Mutex // guards last; held while a listing is made
-	last weak.Pointer[listing[T]]
+	mu    sync.Mutex // guards the next fields; held while a listing is made
+	last  *listing[T]
+	letGo *time.Timer // nil until there is a listing
 }
+
+// listingLinger is how long a listing stays after a reader has asked for it. Readers that begin at
+// the same time share one. A weak pointer would let it go with its last reader, but to read one
+// waits while a garbage collection ends, and all lists with it.
+const listingLinger = 2 * time.Second
 
 // of is the listing of a state.
 func (x *listings[T]) of(state store.Snapshot[T]) *listing[T] {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	last := x.last.Value()
+	x.linger()
+	last := x.last
 	if last != nil && last.state == state {
 		return last
 	}
@@ -47,8 +53,24 @@ func (x *listings[T]) of(state store.Snapshot[T]) *listing[T] {
 			}
 		})
 	}
-	x.last = weak.Make(next)
+	x.last = next
 	return next
+}
+
+// linger has the listing let go a while from now. The lock is held.
+func (x *listings[T]) linger() {
+	if x.letGo != nil {
+		x.letGo.Reset(listingLinger)
+		return
+	}
+	x.letGo = time.AfterFunc(listingLinger, x.forget)
+}
+
+// forget lets the listing go. Readers under way keep theirs.
+func (x *listings[T]) forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.last = nil
 }
 
 // edit is the new state of an object, under its key; the zero T: it is gone.

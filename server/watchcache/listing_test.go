@@ -3,10 +3,11 @@ package watchcache_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -53,7 +54,7 @@ func TestListsShareEncodings(t *testing.T) {
 		return c
 	}
 	c, all := filled(), &counter{}
-	first := all.encodedPage(t, c, watchcache.Request{})
+	all.encodedPage(t, c, watchcache.Request{})
 	all.encodedPage(t, c, watchcache.Request{})
 	r := watchcache.Request{}
 	r.Limit = 3
@@ -61,26 +62,27 @@ func TestListsShareEncodings(t *testing.T) {
 	require.Equal(t, "pod-3", all.encodedPage(t, c, r).Objects[0].Name)
 	require.Equal(t, 10, all.made)
 	require.NoError(t, c.Update(stored("pod-4", 11)))
-	next := all.encodedPage(t, c, watchcache.Request{})
+	all.encodedPage(t, c, watchcache.Request{})
 	require.Equal(t, 11, all.made, "pod-4 alone")
-	runtime.KeepAlive(first)
-	runtime.KeepAlive(next)
 
 	few, size := &counter{}, len("ns/pod-0@1")
 	c = filled(watchcache.WithListBytes(int64(3 * 16)))
 	require.LessOrEqual(t, size, 16)
-	first = few.encodedPage(t, c, watchcache.Request{})
+	few.encodedPage(t, c, watchcache.Request{})
 	few.encodedPage(t, c, watchcache.Request{})
 	require.Equal(t, 10+7, few.made)
-	runtime.KeepAlive(first)
 
-	gone := &counter{}
-	c = filled()
-	gone.encodedPage(t, c, watchcache.Request{})
-	runtime.GC()
-	runtime.GC()
-	gone.encodedPage(t, c, watchcache.Request{})
-	require.Equal(t, 20, gone.made, "no reader was left")
+	synctest.Test(t, func(t *testing.T) {
+		gone := &counter{}
+		c := filled()
+		gone.encodedPage(t, c, watchcache.Request{})
+		time.Sleep(time.Second)
+		gone.encodedPage(t, c, watchcache.Request{})
+		require.Equal(t, 10, gone.made)
+		time.Sleep(3 * time.Second)
+		gone.encodedPage(t, c, watchcache.Request{})
+		require.Equal(t, 20, gone.made, "no reader has come for a while")
+	})
 }
 
 // TestSharedEncodingsEnd at the bound: beyond it, to ask for one makes none.
@@ -111,7 +113,6 @@ func TestSharedEncodingsEnd(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, room+1, all.made)
-	runtime.KeepAlive(page)
 }
 
 // TestInitialEventsShareEncodings: watchers that begin with the same state share its encodings.
@@ -159,7 +160,6 @@ func TestListingsFollowTheState(t *testing.T) {
 	c, encoder := newCache(t), &counter{}
 	require.NoError(t, c.Replace(store.Items[*corev1.Pod](), store.At("1")))
 	content, version := map[string]*corev1.Pod{}, 1
-	var last watchcache.Page[*corev1.Pod]
 	for range 300 {
 		for range random.IntN(12) {
 			version++
@@ -190,9 +190,7 @@ func TestListingsFollowTheState(t *testing.T) {
 		for i := range want {
 			require.Same(t, want[i], page.Objects[i])
 		}
-		last = page // the next one takes over from it
 	}
-	runtime.KeepAlive(last)
 	require.Less(t, encoder.made, 3*version, "encodings are taken over")
 }
 

@@ -92,7 +92,7 @@ func WithWindowBytes(bytes int64) Option { return func(c *config) { c.windowByte
 // WithListBytes bounds the encoded objects, and what is compressed of them, that lists and initial
 // events of the whole collection share, in bytes. They are made by the first reader of a state, and
 // taken over into the next state for objects that have not changed. They last while a reader is at
-// work, and until the garbage is collected after that. The bound is for each state: a slow reader
+// work, and for two seconds after the last one has come. The bound is for each state: a slow reader
 // keeps the encodings of the state that it is being sent. The default is 128 MiB; zero encodes anew
 // for each reader.
 func WithListBytes(bytes int64) Option { return func(c *config) { c.listBytes = bytes } }
