@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/bench/cluster"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
@@ -35,6 +37,8 @@ const (
 	clientGo  = "client-go informer"
 	polling   = "a poll every 5 s"
 	empty     = "the empty program"
+	// With the sources of examples/kubelet-pods.
+	manifested = "tributary, and a folder of manifests"
 )
 
 // silent keeps the ends of watches, at the end of a process, out of the tables.
@@ -43,7 +47,7 @@ var silent = sources.WithLogger(logr.Discard())
 func configOf(url string) *rest.Config {
 	return &rest.Config{
 		Host: url, QPS: -1,
-		ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf", AcceptContentTypes: "application/vnd.kubernetes.protobuf,application/json"},
+		ContentConfig: rest.ContentConfig{ContentType: harness.Protobuf, AcceptContentTypes: harness.Protobuf + ",application/json"},
 	}
 }
 
@@ -54,7 +58,7 @@ func follow(ctx context.Context, library string, config *rest.Config, node strin
 		synced()
 		<-ctx.Done()
 		return nil
-	case tributary, seldom:
+	case tributary, seldom, manifested:
 		client, err := listwatch.NewRESTClient(config, corev1.SchemeGroupVersion)
 		if err != nil {
 			return err
@@ -63,9 +67,18 @@ func follow(ctx context.Context, library string, config *rest.Config, node strin
 		if library == seldom {
 			options = append(options, reflector.WithProof(15*time.Minute))
 		}
-		return consume(ctx, sources.New(node, silent, sources.APIServer(client, options...)), synced)
-	case kubelet:
-		return followKubelet(ctx, config.Host, node, synced)
+		inputs := []sources.Option{silent, sources.APIServer(client, options...)}
+		if library == manifested {
+			folder, err := manifests()
+			if err != nil {
+				return err
+			}
+			defer os.RemoveAll(folder)
+			inputs = append(inputs, sources.File(folder))
+		}
+		return consume(ctx, sources.New(node, inputs...), synced)
+	case kubelet: // asked often, so that the garbage of a poll is in its memory
+		return followKubelet(ctx, config.Host, node, synced, static.WithInterval(every))
 	case clientGo:
 		client, err := kubernetes.NewForConfig(config)
 		if err != nil {
@@ -92,7 +105,7 @@ func follow(ctx context.Context, library string, config *rest.Config, node strin
 
 // followKubelet has the pods that the kubelet lists.
 func followKubelet(ctx context.Context, host, node string, synced func(), options ...static.Option) error {
-	return consume(ctx, sources.New(node, silent, sources.Kubelet(host+kubeletPath, options...)), synced)
+	return consume(ctx, sources.New(node, silent, sources.Kubelet(host+cluster.KubeletPath, options...)), synced)
 }
 
 // consume reads all updates.
@@ -113,22 +126,22 @@ func consume(ctx context.Context, pods *sources.Sources, synced func()) error {
 
 // beAgents is the process of all agents of a row. It says when they are synced; polls are over
 // then.
-func beAgents(ctx context.Context, s settings, library, url string) error {
+func beAgents(ctx context.Context, a agent) error {
 	ctx = self.UntilInputEnds(ctx)
 	var ready, running sync.WaitGroup
-	ready.Add(s.Agents)
-	for i := range s.Agents {
+	ready.Add(a.Nodes)
+	for i := range a.Nodes {
 		running.Go(func() {
-			if library == polling {
-				for range s.Rounds {
-					if err := poll(ctx, url, nodeName(i)); err != nil {
+			if a.Library == polling {
+				for range a.Rounds {
+					if err := poll(ctx, a.URL, cluster.Node(i)); err != nil {
 						fmt.Fprintln(os.Stderr, err)
 					}
 				}
 				ready.Done()
 				return
 			}
-			if err := follow(ctx, library, configOf(url), nodeName(i), ready.Done); err != nil && ctx.Err() == nil {
+			if err := follow(ctx, a.Library, configOf(a.URL), cluster.Node(i), ready.Done); err != nil && ctx.Err() == nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
@@ -144,56 +157,23 @@ func beAgents(ctx context.Context, s settings, library, url string) error {
 // poll asks for the pods of a node as a careful poller does: out of the server's cache, and as
 // protobuf. It decodes nothing, since the cost of the server is measured.
 func poll(ctx context.Context, url, node string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/v1/pods?resourceVersion=0&fieldSelector=spec.nodeName%3D"+node, nil)
+	body, err := harness.Get(ctx, http.DefaultClient, url+"/api/v1/pods?resourceVersion=0&fieldSelector=spec.nodeName%3D"+node, "Accept", harness.Protobuf)
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Accept", "application/vnd.kubernetes.protobuf")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	_, err = io.Copy(io.Discard, response.Body)
+	defer body.Close()
+	_, err = io.Copy(io.Discard, body)
 	return err
 }
 
-// beOne is a process that says its memory, once it has its pods and all is quiet.
-func beOne(ctx context.Context, library, url string) error {
-	return beQuiet(ctx, 5*time.Second, func(ctx context.Context, synced func()) error {
-		if library != tributary {
-			return follow(ctx, library, configOf(url), nodeName(0), synced)
-		}
-		folder, err := manifests() // the sources of examples/kubelet-pods
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(folder)
-		client, err := listwatch.NewRESTClient(configOf(url), corev1.SchemeGroupVersion)
-		if err != nil {
-			return err
-		}
-		return consume(ctx, sources.New(nodeName(0), silent, sources.APIServer(client), sources.File(folder)), synced)
-	})
-}
-
-// beNeighbour is the process of one of several agents of a node. The kubelet is asked often, so
-// that the garbage of a poll is in its memory.
-func beNeighbour(ctx context.Context, library, url string) error {
-	return beQuiet(ctx, 8*time.Second, func(ctx context.Context, synced func()) error {
-		if library == kubelet {
-			return followKubelet(ctx, url, nodeName(0), synced, static.WithInterval(every))
-		}
-		return follow(ctx, library, configOf(url), nodeName(0), synced)
-	})
-}
-
-// beQuiet runs an agent, and says its memory some time after it is synced: all of it, and the
-// anonymous part.
-func beQuiet(ctx context.Context, quiet time.Duration, agent func(ctx context.Context, synced func()) error) error {
+// beOne is the process of an agent of the first node. It says its memory some time after it is
+// synced: all of it, and the anonymous part.
+func beOne(ctx context.Context, a agent) error {
 	ctx = self.UntilInputEnds(ctx)
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- agent(ctx, func() { close(ready) }) }()
+	go func() {
+		ended <- follow(ctx, a.Library, configOf(a.URL), cluster.Node(0), func() { close(ready) })
+	}()
 	select {
 	case <-ready:
 	case err := <-ended:
@@ -205,6 +185,9 @@ func beQuiet(ctx context.Context, quiet time.Duration, agent func(ctx context.Co
 	<-ended
 	return nil
 }
+
+// quiet is the time until the memory of a first state has been given back.
+const quiet = 8 * time.Second
 
 func manifests() (folder string, err error) {
 	folder, err = os.MkdirTemp("", "agents-")

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -13,9 +10,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/bench/cluster"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/static"
@@ -32,10 +30,8 @@ type fresh struct {
 }
 
 // measureFreshness is the time from a change to the update that tells it.
-func measureFreshness(ctx context.Context, s settings) error {
-	one := s
-	one.Agents, one.PerNode = 1, 110
-	server, api, err := one.serve(ctx)
+func measureFreshness(ctx context.Context, s harness.Settings) error {
+	server, err := serve(ctx, cluster.Size{Pods: 1, Nodes: 1, PodsOnly: true})
 	if err != nil {
 		return err
 	}
@@ -45,41 +41,33 @@ func measureFreshness(ctx context.Context, s settings) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	client, err := listwatch.NewRESTClient(&rest.Config{Host: api}, corev1.SchemeGroupVersion)
+	client, err := listwatch.NewRESTClient(&rest.Config{Host: server.URL()}, corev1.SchemeGroupVersion)
 	if err != nil {
 		return err
 	}
 	touch := func(what string) func(string) error {
 		return func(value string) error {
-			_, err := post[struct{}](ctx, api+"/touch?what="+what+"&value="+value)
-			return err
+			return harness.Do(ctx, server.Words[1]+"/touch?what="+what+"&value="+value)
 		}
 	}
-	lists, url, closeLists, err := serveLists()
-	if err != nil {
-		return err
-	}
-	defer closeLists()
-	fmt.Printf("\n### freshness (%d changes; what polls does so every %s)\n\n| | of a label: median, longest ms | of a status |\n|---|---|---|\n", 4*s.Repeat, every)
+	table := harness.Table{Columns: []harness.Column{
+		harness.Col("of a label: median, longest ms", "%.0f, %.0f", "label longest.label"), harness.Col("of a status", "%.0f, %.0f", "status longest.status"),
+	}}
+	table.Begin(fmt.Sprintf("freshness (%d changes; what polls does so every %s)", 4*s.Repeat, every))
 	for _, f := range []fresh{
 		{"API server", sources.APIServer(client), map[string]func(string) error{"label": touch("label"), "status": touch("status")}},
 		{"manifest file, inotify", sources.File(folder), map[string]func(string) error{"label": func(v string) error { return writeManifest(folder, v) }}},
-		{"manifest URL, polled", sources.HTTP(url, static.WithInterval(every)), map[string]func(string) error{"label": lists.label}},
-		{"the kubelet's /pods, polled", sources.Kubelet(url, static.WithInterval(every)), map[string]func(string) error{"label": lists.label, "status": lists.status}},
+		{"the kubelet's /pods, polled", sources.Kubelet(server.URL()+cluster.KubeletPath, static.WithInterval(every)), map[string]func(string) error{"label": touch("label"), "status": touch("status")}},
 	} {
 		delays, err := f.measure(ctx, 4*s.Repeat)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
-		cells := ""
-		for _, what := range []string{"label", "status"} {
-			if all := delays[what]; all == nil {
-				cells += " – |"
-			} else {
-				cells += fmt.Sprintf(" %.0f, %.0f |", median(all), slices.Max(all))
-			}
+		figures := harness.Figures{}
+		for what, all := range delays {
+			figures[what], figures["longest."+what] = harness.Median(all), slices.Max(all)
 		}
-		fmt.Printf("| %s |%s\n", f.name, cells)
+		table.Row(figures, f.name)
 	}
 	return nil
 }
@@ -88,7 +76,7 @@ func measureFreshness(ctx context.Context, s settings) error {
 func (f fresh) measure(ctx context.Context, n int) (map[string][]float64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	pods := sources.New(nodeName(0), silent, f.input)
+	pods := sources.New(cluster.Node(0), silent, f.input)
 	ended := make(chan error, 1)
 	go func() { ended <- pods.Run(ctx) }()
 	defer func() {
@@ -132,38 +120,4 @@ func (f fresh) measure(ctx context.Context, n int) (map[string][]float64, error)
 		}
 	}
 	return delays, nil
-}
-
-// lists is a list of one pod behind a URL: of manifests, or of a kubelet.
-type lists struct{ pod atomic.Pointer[corev1.Pod] }
-
-func serveLists() (l *lists, url string, end func(), err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, "", nil, err
-	}
-	l = &lists{}
-	l.pod.Store(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default", UID: "1", Labels: map[string]string{}},
-		Spec:       corev1.PodSpec{NodeName: nodeName(0), Containers: []corev1.Container{{Name: "main", Image: "image"}}},
-	})
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: []corev1.Pod{*l.pod.Load()}})
-	})}
-	go func() { _ = server.Serve(listener) }()
-	return l, "http://" + listener.Addr().String() + "/pods", func() { _ = server.Close() }, nil
-}
-
-func (l *lists) label(value string) error {
-	pod := l.pod.Load().DeepCopy()
-	pod.Labels["v"] = value
-	l.pod.Store(pod)
-	return nil
-}
-
-func (l *lists) status(value string) error {
-	pod := l.pod.Load().DeepCopy()
-	pod.Status.Message = value
-	l.pod.Store(pod)
-	return nil
 }

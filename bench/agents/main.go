@@ -1,118 +1,249 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
-	"os/signal"
-	"runtime"
-	"slices"
-	"strings"
-	"time"
 
-	"github.com/tributary-go/tributary/internal/self"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tributary-go/tributary/bench/cluster"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
-// settings say how much is measured. They are the arguments of the processes that are started, too.
-type settings struct {
-	Agents  int // one for each node
-	PerNode int
-	Hour    int // minutes of churn that stand for an hour: less for CI
-	Rate    int // pods replaced a second
-	Rounds  int // of polls
-	Repeat  int
-	Only    string
-	Share   []int // how many agents share a node, one row for each
+// agent is the task of a process of agents.
+type agent struct {
+	Library, URL string
+	Nodes        int // whose agents it is, if it is not one agent of the first node
+	Rounds       int // of polls
 }
+
+// sizes say how much is measured.
+type sizes struct {
+	nodes, perNode int
+	minutes        int // of churn, which stand for an hour: less for CI
+	rate           int // pods replaced a second
+	rounds         int // of polls
+	share          []int
+}
+
+var full = sizes{minutes: 60, rounds: 10, share: []int{1, 5, 20}}
 
 func main() {
-	var s settings
-	quick := flag.Bool("quick", false, "small sizes and one repetition: shows that everything runs, not how much it costs")
-	flag.IntVar(&s.Agents, "agents", 1000, "agents, one for each node")
-	flag.IntVar(&s.PerNode, "pods", 30, "pods of each node")
-	flag.IntVar(&s.Rate, "rate", 200, "pods that are replaced a second, until the churn of an hour is written")
-	flag.IntVar(&s.Repeat, "repeat", 5, "repetitions of a measurement of memory and of freshness")
-	flag.StringVar(&s.Only, "only", "", "measure what has this in its name: memory, bill, load or freshness")
-	role := flag.String("role", "", "what a process of its own is: the command starts them itself")
-	flag.Parse()
-	s.Hour, s.Rounds, s.Share = 60, 10, []int{1, 5, 20}
-	if *quick {
-		s = settings{Agents: 20, PerNode: 5, Hour: 5, Rate: 20, Rounds: 2, Repeat: 1, Only: s.Only, Share: []int{2}}
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, s, *role, flag.Args()); err != nil {
-		fmt.Fprintln(os.Stderr, "agents:", err)
-		os.Exit(1)
-	}
+	flag.IntVar(&full.nodes, "agents", 1000, "agents, one for each node")
+	flag.IntVar(&full.perNode, "pods", 30, "pods of each node")
+	flag.IntVar(&full.rate, "rate", 200, "pods that are replaced a second, until the churn of an hour is written")
+	harness.Main(5, harness.Roles{"serve": harness.Acts(cluster.Serve), "agents": harness.Acts(beAgents), "agent": harness.Acts(beOne)}, measure)
 }
 
-func run(ctx context.Context, s settings, role string, args []string) error {
-	if role != "" {
-		if err := json.Unmarshal([]byte(args[0]), &s); err != nil {
-			return err
+func measure(ctx context.Context, s harness.Settings) error {
+	if s.Quick {
+		full = sizes{nodes: 20, perNode: 5, minutes: 5, rate: 20, rounds: 2, share: []int{2}}
+	}
+	return s.Each(ctx, harness.Part{Name: "memory", Measure: measureMemory}, harness.Part{Name: "bill", Measure: measureBill},
+		harness.Part{Name: "load", Measure: measureLoad}, harness.Part{Name: "freshness", Measure: measureFreshness})
+}
+
+// oneNode has the pods of a node.
+var oneNode = cluster.Size{Pods: 110, Nodes: 1, PodsOnly: true}
+
+// upstream is the process of a cluster.
+type upstream struct{ harness.Process }
+
+func serve(ctx context.Context, size cluster.Size) (upstream, error) {
+	p, err := harness.Start(ctx, "serve", size)
+	return upstream{p}, err
+}
+
+// ask asks the control of the cluster.
+func (u upstream) ask(ctx context.Context) (harness.Figures, error) {
+	return harness.Call[harness.Figures](ctx, u.Words[1]+harness.AsItIs)
+}
+
+func (u upstream) churn(ctx context.Context) error {
+	return harness.Do(ctx, fmt.Sprintf("%s/churn?minutes=%d&rate=%d", u.Words[1], full.minutes, full.rate))
+}
+
+// measureMemory measures the memory of an agent of one node, over a program with the same imports
+// that does nothing.
+func measureMemory(ctx context.Context, s harness.Settings) error {
+	server, err := serve(ctx, oneNode)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	libraries := []string{empty, manifested, clientGo}
+	medians, err := harness.ByTurns(s.Repeat, libraries, func(library string) (harness.Figures, error) {
+		p, err := startAgent(ctx, library, server)
+		if err != nil {
+			return nil, err
 		}
+		p.Stop()
+		return memoryOf(p)
+	})
+	if err != nil {
+		return err
 	}
-	switch role {
-	case "serve":
-		return serve(ctx, s)
-	case "agents":
-		return beAgents(ctx, s, args[1], args[2])
-	case "memory":
-		return beOne(ctx, args[1], args[2])
-	case "neighbour":
-		return beNeighbour(ctx, args[1], args[2])
+	table := harness.Table{Columns: []harness.Column{
+		harness.Col("RSS MiB", "%.1f", "rss/1048576"), harness.Col("over the empty program", "%.1f", "more.rss/1048576"),
+	}}
+	table.Begin("memory of an agent, 110 pods")
+	for i, f := range medians {
+		table.Row(f.With("more.", f.Since(medians[0])), libraries[i])
 	}
-	fmt.Printf("%s, %s/%s, %d CPUs, %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), time.Now().Format(time.DateOnly))
-	for _, part := range []struct {
-		name    string
-		measure func(context.Context, settings) error
-	}{{"memory", measureMemory}, {"bill", measureBill}, {"load", measureLoad}, {"freshness", measureFreshness}} {
-		if strings.Contains(part.name, s.Only) {
-			if err := part.measure(ctx, s); err != nil {
-				return fmt.Errorf("%s: %w", part.name, err)
+	return nil
+}
+
+func startAgent(ctx context.Context, library string, server upstream) (harness.Process, error) {
+	return harness.Start(ctx, "agent", agent{Library: library, URL: server.URL()})
+}
+
+// memoryOf has the memory that an agent says.
+func memoryOf(p harness.Process) (harness.Figures, error) {
+	var rss, anonymous float64
+	if _, err := fmt.Sscan(p.Words[0]+" "+p.Words[1], &rss, &anonymous); err != nil {
+		return nil, err
+	}
+	return harness.Figures{"rss": rss, "anonymous": anonymous}, nil
+}
+
+// measureBill measures agents that share a node: the cost of their servers, and their memory.
+// Each is a process of its own, as agents of different vendors are.
+func measureBill(ctx context.Context, _ harness.Settings) error {
+	table := harness.Table{Lead: "| agents", Columns: []harness.Column{
+		harness.Col("watches", "%.0f", "open"), harness.Col("first state: requests, KB", "%.0f, %.0f", "requests sent/1e3"),
+		harness.Col("an hour of churn: KB, CPU s of the server", "%.0f, %.2f", "hour.sent/1e3 hour.cpu"),
+		harness.Col("RSS MiB of one, of all", "%.1f, %.0f", "one.rss/1048576 all.rss/1048576"),
+		harness.Col("of it anonymous", "%.1f, %.0f", "one.anonymous/1048576 all.anonymous/1048576"),
+	}}
+	table.Begin("agents that share a node of 110 pods")
+	for _, library := range []string{empty, tributary, kubelet, clientGo} {
+		for _, n := range full.share {
+			f, err := bill(ctx, library, n)
+			if err != nil {
+				return fmt.Errorf("%d of %s: %w", n, library, err)
 			}
+			table.Row(f, library, n)
 		}
 	}
 	return nil
 }
 
-// start starts a process in a role, with the same settings.
-func (s settings) start(ctx context.Context, role string, args ...string) (*self.Process, error) {
-	how, err := json.Marshal(s)
+// bill is the cost of some agents of one node.
+func bill(ctx context.Context, library string, n int) (harness.Figures, error) {
+	server, err := serve(ctx, oneNode)
 	if err != nil {
 		return nil, err
 	}
-	return self.Start(ctx, append([]string{"-role", role, string(how)}, args...)...)
+	defer server.Stop()
+	before, err := server.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	agents := make([]harness.Process, n)
+	var starts errgroup.Group
+	for i := range agents { // all at once
+		starts.Go(func() (err error) {
+			agents[i], err = startAgent(ctx, library, server)
+			return err
+		})
+	}
+	if err := starts.Wait(); err != nil {
+		return nil, err
+	}
+	var each []harness.Figures
+	all := harness.Figures{}
+	for _, p := range agents {
+		defer p.Stop()
+		f, err := memoryOf(p)
+		if err != nil {
+			return nil, err
+		}
+		each = append(each, f)
+		all["rss"], all["anonymous"] = all["rss"]+f["rss"], all["anonymous"]+f["anonymous"]
+	}
+	synced, err := server.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first := cluster.Since(synced, before).With("one.", harness.Medians(each)).With("all.", all)
+	// Each poll costs the same, and the first of each agent is its first state.
+	if polls := first["kubelet"]; polls > 0 {
+		first["requests"], first["sent"] = float64(n), first["sent"]/polls*float64(n)
+		return first, nil
+	}
+	if err := server.churn(ctx); err != nil {
+		return nil, err
+	}
+	after, err := server.ask(ctx)
+	return first.With("hour.", cluster.Since(after, synced)), err
 }
 
-// post asks the server to do something, and for its answer.
-func post[T any](ctx context.Context, url string) (answer T, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
-	if err != nil {
-		return answer, err
+// measureLoad measures the cost of agents for their server.
+func measureLoad(ctx context.Context, _ harness.Settings) error {
+	table := harness.Table{Columns: []harness.Column{
+		harness.Col("first state: requests, KB an agent", "%.1f, %.0f", "first.requests/agents first.sent/1e3/agents"),
+		harness.Col("an hour: requests an agent", "%.1f", "hours*hour.requests/agents"), harness.Col("KB an agent", "%.0f", "hours*hour.sent/1e3/agents"),
+		harness.Col("CPU s of the server", "%.1f", "cpu"),
+	}}
+	table.Begin(fmt.Sprintf("%d agents, %d pods each, 1 %% of the pods replaced a minute", full.nodes, full.perNode))
+	var writes float64 // CPU of the writer alone
+	for _, library := range []string{nobody, tributary, clientGo, polling} {
+		first, hour, err := load(ctx, library)
+		if err != nil {
+			return fmt.Errorf("%s: %w", library, err)
+		}
+		f := harness.Figures{"hours": 60 / float64(full.minutes)}
+		switch library {
+		case nobody:
+			writes = hour["cpu"] * f["hours"]
+			f["cpu"] = writes
+		case polling: // nothing was written meanwhile
+			f["hours"] = 720 / float64(full.rounds)
+			f["cpu"], f["agents"] = hour["cpu"]*f["hours"]+writes, float64(full.nodes)
+			f = f.With("hour.", hour)
+		default:
+			f["cpu"], f["agents"] = hour["cpu"]*f["hours"], float64(full.nodes)
+			f = f.With("first.", first).With("hour.", hour)
+		}
+		table.Row(f, library)
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return answer, err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", url, bytes.TrimSpace(body))
-	}
-	if err != nil {
-		return answer, err
-	}
-	return answer, json.Unmarshal(body, &answer)
+	return nil
 }
 
-func median(values []float64) float64 {
-	slices.Sort(values)
-	return values[len(values)/2]
+// load measures one row: the first state, and the churn of an hour or the rounds of a poll.
+func load(ctx context.Context, library string) (first, hour harness.Figures, err error) {
+	server, err := serve(ctx, cluster.Size{Pods: full.nodes * full.perNode, Nodes: full.nodes, PodsOnly: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer server.Stop()
+	before, err := server.ask(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if library != nobody {
+		agents, err := harness.Start(ctx, "agents", agent{Library: library, URL: server.URL(), Nodes: full.nodes, Rounds: full.rounds})
+		if err != nil {
+			return nil, nil, err
+		}
+		defer agents.Stop()
+	}
+	synced, err := server.ask(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	first = cluster.Since(synced, before)
+	if library == polling {
+		return nil, first, nil
+	}
+	if library != nobody && first["sent"] == 0 {
+		return nil, nil, errors.New("the agents have read nothing")
+	}
+	if err := server.churn(ctx); err != nil {
+		return nil, nil, err
+	}
+	after, err := server.ask(ctx)
+	return first, cluster.Since(after, synced), err
 }

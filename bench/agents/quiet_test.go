@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/bench/cluster"
 	"github.com/tributary-go/tributary/internal/pipes"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
@@ -31,13 +32,13 @@ func TestAQuietDay(t *testing.T) {
 			require.NoError(t, err)
 			_, err = apiserver.Serve(api, builtin.Pods()).Create(&corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"},
-				Spec:       corev1.PodSpec{NodeName: nodeName(0), Containers: []corev1.Container{{Name: "main", Image: "image"}}},
+				Spec:       corev1.PodSpec{NodeName: cluster.Node(0), Containers: []corev1.Container{{Name: "main", Image: "image"}}},
 			})
 			require.NoError(t, err)
 			var requests atomic.Int64
 			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				requests.Add(1)
-				if r.URL.Path == kubeletPath {
+				if r.URL.Path == cluster.KubeletPath {
 					_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":[]}`)
 					return
 				}
@@ -51,10 +52,10 @@ func TestAQuietDay(t *testing.T) {
 			ended, synced := make(chan error, 1), make(chan struct{})
 			go func() {
 				if library == kubelet {
-					ended <- followKubelet(ctx, config.Host, nodeName(0), func() { close(synced) }, static.WithTransport(transport))
+					ended <- followKubelet(ctx, config.Host, cluster.Node(0), func() { close(synced) }, static.WithTransport(transport))
 					return
 				}
-				ended <- follow(ctx, library, config, nodeName(0), func() { close(synced) })
+				ended <- follow(ctx, library, config, cluster.Node(0), func() { close(synced) })
 			}()
 			<-synced
 			time.Sleep(time.Minute)

@@ -14,33 +14,33 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/internal/self"
 )
 
-// agentsSettings are those of the process of all agents of a node.
-type agentsSettings struct {
+// node is the task of the process of all agents of a node.
+type node struct {
 	Agents    int
-	URL, Node string
+	URL, Name string
 	Token     string // of all; empty: each has its own
 }
 
 // beAgents says when all agents have their first states, and ends with its input.
-func beAgents(ctx context.Context, s agentsSettings) error {
-	fmt.Println("started")
+func beAgents(ctx context.Context, n node) error {
 	ctx = self.UntilInputEnds(ctx)
 	var synced, running sync.WaitGroup
-	for i := range s.Agents {
+	for i := range n.Agents {
 		synced.Add(1)
 		running.Go(func() {
-			token := s.Token
+			token := n.Token
 			if token == "" {
 				token = fmt.Sprint("agent-", i)
 			}
 			config := &rest.Config{
-				Host: s.URL, BearerToken: token, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+				Host: n.URL, BearerToken: token, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: true},
 				Dial: (&net.Dialer{}).DialContext, // a connection of its own
 			}
-			if err := beAgent(ctx, config, s.Node, synced.Done); err != nil && ctx.Err() == nil {
+			if err := beAgent(ctx, config, n.Name, synced.Done); err != nil && ctx.Err() == nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
@@ -55,7 +55,7 @@ func beAgents(ctx context.Context, s agentsSettings) error {
 
 // beAgent is client-go's informers of the pods of a node, the services and the nodes.
 func beAgent(ctx context.Context, config *rest.Config, node string, synced func()) error {
-	config.ContentType, config.AcceptContentTypes = protobuf, protobuf+",application/json"
+	config.ContentType, config.AcceptContentTypes = harness.Protobuf, harness.Protobuf+",application/json"
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+
+	"github.com/tributary-go/tributary/bench/cluster"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // The ways of agents to the API server.
@@ -14,89 +17,72 @@ const (
 )
 
 // measureBill prints the bill of agents that share a node.
-func measureBill(ctx context.Context, s settings) error {
-	fmt.Printf("\n### agents that share a node: 110 pods of theirs of 1,100, 500 services, 10 nodes; client-go's informers (medians of %d)\n\n", s.repeat)
-	fmt.Println("| agents | | the upstream's connections, watches | first state: lists, probes, watches, reviews, KB | an hour of changes: KB | CPU s of the upstream: first state, hour | the relay: CPU s of both | RSS MB | heap MB | goroutines |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|")
-	for _, agents := range s.agents {
+func measureBill(ctx context.Context, s harness.Settings) error {
+	table := harness.Table{Lead: "agents | ", Columns: []harness.Column{
+		harness.Col("the upstream's connections, watches", "%.0f, %.0f", "connections open"),
+		harness.Col("first state: lists, probes, watches, reviews, KB", "%.0f, %.0f, %.0f, %.0f, %.0f", "lists probes watches reviews sent/1e3"),
+		harness.Col("an hour of changes: KB", "%.0f", "hour.sent/1e3"),
+		harness.Col("CPU s of the upstream: first state, hour", "%.2f, %.2f", "cpu hour.cpu"),
+		harness.Col("the relay: CPU s of both", "%.2f, %.2f", "relay.cpu hour.relay.cpu"), harness.Col("RSS MB", "%.1f", "hour.relay.rss/1e6"),
+		harness.Col("heap MB", "%.1f", "live.heap/1e6"), harness.Col("goroutines", "%.0f", "hour.relay.goroutines"),
+	}}
+	table.Begin("agents that share a node: 110 pods of theirs of 1,100, 500 services, 10 nodes; client-go's informers")
+	for _, agents := range full.agents {
 		for _, way := range []string{direct, open, oneToken, tokens} {
-			if s.row != "" && s.row != way {
-				continue
+			medians, err := harness.ByTurns(s.Repeat, []string{way}, func(way string) (harness.Figures, error) { return bill(ctx, agents, way) })
+			if err != nil {
+				return fmt.Errorf("%d agents: %w", agents, err)
 			}
-			var all []bill
-			for range s.repeat {
-				b, err := billOf(ctx, s, agents, way)
-				if err != nil {
-					return fmt.Errorf("%d agents, %s: %w", agents, way, err)
-				}
-				all = append(all, b)
-			}
-			b := all[0]
-			count := func(figure func(bill) int64) int64 { return of(all, figure) }
-			figure := func(figure func(bill) float64) float64 { return of(all, figure) }
-			relay := "– | – | – | –"
-			if way != direct {
-				relay = fmt.Sprintf("%.2f, %.2f | %.1f | %.1f | %.0f", figure(func(b bill) float64 { return b.relayFirst.CPU }), figure(func(b bill) float64 { return b.relayHour.CPU }),
-					figure(func(b bill) float64 { return b.relayHour.RSS / 1e6 }), figure(func(b bill) float64 { return b.relayLive.Heap / 1e6 }), figure(func(b bill) float64 { return b.relayHour.Goroutines }))
-			}
-			fmt.Printf("| %d | %s | %d, %d | %d, %d, %d, %d, %.0f | %.0f | %.2f, %.2f | %s |\n", agents, way,
-				count(func(b bill) int64 { return b.first.Connections }), b.first.Open, b.first.Lists, b.first.Probes, b.first.Watches, b.first.Reviews,
-				figure(func(b bill) float64 { return float64(b.first.Bytes) / 1e3 }), figure(func(b bill) float64 { return float64(b.hour.Bytes) / 1e3 }),
-				figure(func(b bill) float64 { return b.first.CPU }), figure(func(b bill) float64 { return b.hour.CPU }), relay)
+			table.Row(medians[0], agents, way)
 		}
 	}
 	return nil
 }
 
 // bill is what agents of a node cost.
-type bill struct {
-	first, hour                      used // of the upstream
-	relayFirst, relayHour, relayLive used
-}
-
-func billOf(ctx context.Context, s settings, agents int, way string) (b bill, err error) {
-	up := upstreamSettings{Pods: 1100, Nodes: 10, Services: 500}
-	if s.quick {
-		up = upstreamSettings{Pods: 20, Nodes: 2, Services: 5}
+func bill(ctx context.Context, agents int, way string) (harness.Figures, error) {
+	up := cluster.Size{Pods: 1100, Nodes: 10, Services: 500}
+	if full.quick {
+		up = cluster.Size{Pods: 20, Nodes: 2, Services: 5}
 	}
-	how := relaySettings{Node: nodeName(0), Open: way == open}
-	r, err := newRig(ctx, up, how)
+	r, err := newRig(ctx, up, relaying{Node: cluster.Node(0), Open: way == open})
 	if err != nil {
-		return b, err
+		return nil, err
 	}
 	defer r.stop()
-	at := agentsSettings{Agents: agents, URL: r.upstream.url, Node: nodeName(0)}
-	if way != direct {
-		at.URL = r.relay.url
-	}
-	if way == oneToken {
+	at := node{Agents: agents, URL: r.relay.URL(), Name: cluster.Node(0)}
+	switch way {
+	case direct:
+		at.URL = r.upstream.URL()
+	case oneToken:
 		at.Token = "agents"
 	}
-	before, relayBefore, err := r.both(ctx)
+	before, err := r.both(ctx)
 	if err != nil {
-		return b, err
+		return nil, err
 	}
-	p, _, err := start(ctx, "agents", at)
+	p, err := harness.Start(ctx, "agents", at)
 	if err != nil {
-		return b, err
+		return nil, err
 	}
 	defer p.Stop()
-	if _, err := p.Line(); err != nil {
-		return b, err
-	}
-	synced, relaySynced, err := r.both(ctx)
+	synced, err := r.both(ctx)
 	if err != nil {
-		return b, err
+		return nil, err
 	}
-	const rate = 100 // changes a second
-	if _, err := call[struct{}](ctx, fmt.Sprintf("%s/live?rate=%d", r.upstream.control, rate)); err != nil {
-		return b, err
+	if err := harness.Do(ctx, r.upstream.Words[1]+"/churn?minutes=60&rate=100"); err != nil {
+		return nil, err
 	}
-	after, relayAfter, err := r.both(ctx)
+	after, err := r.both(ctx)
 	if err != nil {
-		return b, err
+		return nil, err
 	}
-	b = bill{first: synced.since(before), hour: after.since(synced), relayFirst: relaySynced.since(relayBefore), relayHour: relayAfter.since(relaySynced)}
-	b.relayLive, err = ask(ctx, r.relay.control, collected)
-	return b, err
+	live, err := r.relay.ask(ctx, harness.Collected)
+	f := cluster.Since(synced, before).With("hour.", cluster.Since(after, synced)).With("live.", live)
+	if way == direct { // the relay is idle
+		for _, name := range []string{"relay.cpu", "hour.relay.rss", "live.heap", "hour.relay.goroutines"} {
+			delete(f, name)
+		}
+	}
+	return f, err
 }

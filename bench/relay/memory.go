@@ -3,148 +3,103 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/tributary-go/tributary/bench/cluster"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // memory is a row of a relay with many pods.
 type memory struct {
-	varied  bool
+	name    string
+	how     relaying
 	journal bool
-	anew    bool // lists share no encodings
-	garbage int
-	limit   int64
 }
 
-func (m memory) String() string {
-	name := "pods of 8 KB"
-	if m.varied {
-		name = "pods that differ in more"
-	}
-	if m.journal {
-		name += ", with a journal"
-	}
-	if m.anew {
-		name += ", lists share no encodings"
-	}
-	if m.garbage > 0 {
-		name += fmt.Sprintf(", GOGC=%d", m.garbage)
-	}
-	if m.limit > 0 {
-		name += fmt.Sprintf(", GOMEMLIMIT=%dMiB", m.limit>>20)
-	}
-	return name
-}
-
-// held is the memory of a relay in the course of time, in bytes, and its CPU.
-type held struct{ filling, rest, listing, after, live, cpu, listCPU float64 }
+func (m memory) String() string { return m.name }
 
 // measureMemory prints the memory of a relay that holds many pods.
-func measureMemory(ctx context.Context, s settings) error {
-	fmt.Printf("\n### RSS MB of a relay with %d pods (medians of %d)\n\n", s.memory, s.repeat)
-	fmt.Println("| | peak while it fills | at rest | peak of a client's first list | at rest after it | live heap | CPU s to fill, for the list |")
-	fmt.Println("|---|---|---|---|---|---|---|")
-	for _, varied := range []bool{false, true} {
-		if name := (memory{varied: varied}).String(); !strings.HasPrefix(s.row, name) && s.row != "" {
-			continue
-		}
-		upstream, err := startServer(ctx, "upstream", upstreamSettings{Pods: s.memory, Nodes: 100, Varied: varied, Fixed: true})
-		if err != nil {
-			return err
-		}
-		err = s.measureHeld(ctx, upstream, varied)
-		if upstream.Stop(); err != nil {
-			return err
-		}
+func measureMemory(ctx context.Context, s harness.Settings) error {
+	table := harness.Table{Columns: []harness.Column{
+		harness.Col("peak while it fills", "%.0f", "filled.peak/1e6"), harness.Col("at rest", "%.0f", "still.rss/1e6"),
+		harness.Col("peak of a client's first list", "%.0f", "listed.peak/1e6"), harness.Col("at rest after it", "%.0f", "after.rss/1e6"),
+		harness.Col("live heap", "%.0f", "live.heap/1e6"), harness.Col("CPU s to fill, for the list", "%.1f, %.1f", "filled.cpu list.cpu"),
+	}}
+	table.Begin(fmt.Sprintf("RSS MB of a relay with %d pods", full.memory))
+	upstream, err := start(ctx, "upstream", cluster.Size{Pods: full.memory, Nodes: 100, Fixed: true, TLS: true})
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-// measureHeld prints the rows of an upstream, which stay the same for all of them.
-func (s settings) measureHeld(ctx context.Context, upstream server, varied bool) error {
-	rows := []memory{{varied: varied}, {varied: varied, journal: true}, {varied: varied, anew: true}}
-	for _, garbage := range s.garbage {
-		rows = append(rows, memory{varied: varied, garbage: garbage}, memory{varied: varied, anew: true, garbage: garbage})
+	defer upstream.Stop()
+	rows := []memory{
+		{name: "pods of 8 KB", how: relaying{Open: true}}, {name: "with a journal", how: relaying{Open: true}, journal: true},
+		{name: "lists share no encodings", how: relaying{Open: true, Anew: true}},
 	}
-	if s.limit > 0 {
-		rows = append(rows, memory{varied: varied, limit: int64(s.limit) << 20})
+	if full.limit > 0 {
+		rows = append(rows, memory{name: fmt.Sprintf("GOMEMLIMIT=%dMiB", full.limit), how: relaying{Open: true, Limit: int64(full.limit) << 20}})
 	}
-	rows = slices.DeleteFunc(rows, func(m memory) bool { return s.row != "" && s.row != m.String() })
-	all := make([][]held, len(rows))
-	for range s.repeat {
-		for i, m := range rows { // by turns
-			h, err := m.measure(ctx, s, upstream)
-			if err != nil {
-				return fmt.Errorf("%s: %w", m, err)
-			}
-			all[i] = append(all[i], h)
-		}
+	medians, err := harness.ByTurns(s.Repeat, rows, func(m memory) (harness.Figures, error) { return m.measure(ctx, upstream) })
+	if err != nil {
+		return err
 	}
 	for i, m := range rows {
-		mb := func(figure func(held) float64) float64 { return of(all[i], figure) / 1e6 }
-		fmt.Printf("| %s | %.0f | %.0f | %.0f | %.0f | %.0f | %.1f, %.1f |\n", m, mb(func(h held) float64 { return h.filling }),
-			mb(func(h held) float64 { return h.rest }), mb(func(h held) float64 { return h.listing }), mb(func(h held) float64 { return h.after }),
-			mb(func(h held) float64 { return h.live }), of(all[i], func(h held) float64 { return h.cpu }), of(all[i], func(h held) float64 { return h.listCPU }))
+		table.Row(medians[i], m)
 	}
 	return nil
 }
 
-func (m memory) measure(ctx context.Context, s settings, upstream server) (h held, err error) {
-	r := rig{upstream: upstream}
-	how := relaySettings{Open: true, Anew: m.anew, Garbage: m.garbage, Limit: m.limit}
+// measure has the memory of a relay in the course of time.
+func (m memory) measure(ctx context.Context, upstream server) (f harness.Figures, err error) {
 	if m.journal {
-		if how.Journals, err = os.MkdirTemp("", "relay-"); err != nil {
-			return h, err
+		if m.how.Journals, err = os.MkdirTemp("", "relay-"); err != nil {
+			return nil, err
 		}
-		defer os.RemoveAll(how.Journals)
+		defer os.RemoveAll(m.how.Journals)
 	}
-	if r.relay, err = r.startRelay(ctx, how); err != nil {
-		return h, err
+	r := rig{upstream: upstream}
+	if r.relay, err = r.startRelay(ctx, m.how); err != nil {
+		return nil, err
 	}
 	defer r.relay.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	rest := 10 * time.Second // the runtime gives memory back
-	if s.quick {
+	if full.quick {
 		rest = time.Second
 	}
 	version, err := r.version(ctx)
 	if err != nil {
-		return h, err
+		return nil, err
 	}
-	client := &http.Client{Transport: transport(true)}
-	body, err := watch(ctx, client, r.relay.url, version, "", "agent") // waits for the copy
+	client := harness.Client(true)
+	body, err := watch(ctx, client, r.relay.URL(), version, "", "agent") // waits for the copy
 	if err != nil {
-		return h, err
+		return nil, err
 	}
 	defer body.Close()
-	filled, err := ask(ctx, r.relay.control, asItIs)
-	if err != nil {
-		return h, err
+	f = harness.Figures{}
+	for _, step := range []struct {
+		name, how string
+		act       func() error
+	}{
+		{"filled.", harness.AsItIs, nil},
+		{"still.", harness.ResetPeak, func() error { time.Sleep(rest); return nil }},
+		{"listed.", harness.AsItIs, func() error { return list(ctx, client, r.relay.URL(), "?resourceVersion=0") }},
+		{"after.", harness.AsItIs, func() error { time.Sleep(rest); return nil }},
+		{"live.", harness.Collected, nil},
+	} {
+		if step.act != nil {
+			if err := step.act(); err != nil {
+				return nil, err
+			}
+		}
+		now, err := r.relay.ask(ctx, step.how)
+		if err != nil {
+			return nil, err
+		}
+		f = f.With(step.name, now)
 	}
-	time.Sleep(rest)
-	still, err := ask(ctx, r.relay.control, resetPeak)
-	if err != nil {
-		return h, err
-	}
-	if _, err := list(ctx, client, r.relay.url, "?resourceVersion=0"); err != nil {
-		return h, err
-	}
-	listed, err := ask(ctx, r.relay.control, asItIs)
-	if err != nil {
-		return h, err
-	}
-	time.Sleep(rest)
-	after, err := ask(ctx, r.relay.control, asItIs)
-	if err != nil {
-		return h, err
-	}
-	live, err := ask(ctx, r.relay.control, collected)
-	if err == nil {
-		err = profile(ctx, r.relay.control, s.profile)
-	}
-	return held{filled.Peak, still.RSS, listed.Peak, after.RSS, live.Heap, filled.CPU, listed.CPU - still.CPU}, err
+	f["list.cpu"] = f["listed.cpu"] - f["still.cpu"]
+	return f, nil
 }

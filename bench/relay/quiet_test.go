@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/bench/cluster"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 	"github.com/tributary-go/tributary/internal/pipes"
 )
@@ -20,37 +22,38 @@ import (
 // client-go's informers of pods, services and nodes.
 func TestAQuietHour(t *testing.T) {
 	fmt.Println("| agents | | requests to the upstream in an hour: watches, lists, reviews, proofs, other | open watches, connections |\n|---|---|---|---|")
-	got := map[string]counts{}
+	got := map[string]harness.Figures{}
 	for _, agents := range []int{1, 10, 100} {
 		for _, way := range []string{direct, open, oneToken, tokens, seldom} {
 			synctest.Test(t, func(t *testing.T) {
 				c := quietHour(t, agents, way)
-				fmt.Printf("| %d | %s | %d, %d, %d, %d, %d | %d, %d |\n", agents, way, c.Watches, c.Lists, c.Reviews, c.Probes, c.Other, c.Open, c.Connections)
+				fmt.Printf("| %d | %s | %.0f, %.0f, %.0f, %.0f, %.0f | %.0f, %.0f |\n", agents, way,
+					c["watches"], c["lists"], c["reviews"], c["probes"], c["other"], c["open"], c["connections"])
 				got[fmt.Sprint(agents, way)] = c
 			})
 		}
 	}
-	require.EqualValues(t, 300, got["100direct"].Open)
-	require.EqualValues(t, 3, got["100"+open].Open, "one watch for each kind")
-	require.Less(t, got["100"+open].Watches, got["100direct"].Watches/10)
-	require.Zero(t, got["100"+open].Probes, "a client that comes back costs nothing")
+	require.EqualValues(t, 300, got["100direct"]["open"])
+	require.EqualValues(t, 3, got["100"+open]["open"], "one watch for each kind")
+	require.Less(t, got["100"+open]["watches"], got["100direct"]["watches"]/10)
+	require.Zero(t, got["100"+open]["probes"], "a client that comes back costs nothing")
 }
 
 // seldom has reviews that count for five minutes.
 const seldom = tokens + ", renewed every 5 minutes"
 
-func quietHour(t *testing.T, agents int, way string) counts {
+func quietHour(t *testing.T, agents int, way string) harness.Figures {
 	var more []reviews.Option
 	if way == seldom {
 		more = append(more, reviews.WithRenewal(5*time.Minute))
 	}
-	o, err := newOrigin(upstreamSettings{Pods: 10, Nodes: 2, Services: 3})
+	o, err := cluster.New(cluster.Size{Pods: 10, Nodes: 2, Services: 3})
 	require.NoError(t, err)
 	up, down := pipes.New(), pipes.New()
-	upstream := &http.Server{Handler: o.around(o.api)}
-	go func() { _ = upstream.Serve(counted{up, &o.counters}) }()
+	upstream := &http.Server{Handler: o.Handler()}
+	go func() { _ = upstream.Serve(o.Connections.Of(up)) }()
 	toUpstream := &rest.Config{Host: "http://upstream", BearerToken: "the-relay", Dial: up.Dial, QPS: -1}
-	r, err := newRelay(relaySettings{Node: nodeName(0), Open: way == open, Types: 99}, toUpstream, more...)
+	r, err := newRelay(relaying{Node: cluster.Node(0), Open: way == open, Types: 99}, toUpstream, more...)
 	require.NoError(t, err)
 	web := &http.Server{Handler: r}
 	go func() { _ = web.Serve(down) }()
@@ -66,19 +69,19 @@ func quietHour(t *testing.T, agents int, way string) counts {
 			config.BearerToken = "agents"
 		}
 		synced.Add(1)
-		running.Go(func() { _ = beAgent(ctx, config, nodeName(0), synced.Done) }) // till ctx ends
+		running.Go(func() { _ = beAgent(ctx, config, cluster.Node(0), synced.Done) }) // till ctx ends
 	}
 	synced.Wait()
 	time.Sleep(time.Minute)
-	before := o.counts()
+	before := o.Figures()
 	time.Sleep(time.Hour)
-	after := o.counts().since(before)
+	after := cluster.Since(o.Figures(), before)
 
 	cancel()
 	running.Wait()
 	require.NoError(t, r.Shutdown(t.Context()))
 	require.NoError(t, web.Close())
-	o.api.Close()
+	o.API.Close()
 	require.NoError(t, upstream.Close())
 	return after
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"runtime/debug"
 
@@ -12,31 +11,27 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/cmd/tributary/reviews"
-	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/server/relay"
 	"github.com/tributary-go/tributary/server/watchcache"
 )
 
-// relaySettings are those of the process of a relay.
-type relaySettings struct {
+// relaying is the task of the process of a relay.
+type relaying struct {
 	Upstream, Token string
 	Plain           bool   // without TLS
 	Open            bool   // no reviews
 	Node            string // whose pods are copied; empty: all that is read
 	Journals        string // a folder; empty: none
 	Anew            bool   // lists share no encodings
-	Garbage         int    // GOGC; 0: the usual one
 	Limit           int64  // GOMEMLIMIT in bytes; 0: none
 	Types           int    // the release of the Go types; 0: the program's own
 }
 
 // serveRelay prints the URL of a relay and that of its control, and serves until its input ends.
-func serveRelay(ctx context.Context, s relaySettings) error {
+func serveRelay(ctx context.Context, s relaying) error {
 	klog.SetLogger(logr.Discard())
-	if s.Garbage > 0 {
-		debug.SetGCPercent(s.Garbage)
-	}
 	if s.Limit > 0 {
 		debug.SetMemoryLimit(s.Limit)
 	}
@@ -44,20 +39,18 @@ func serveRelay(ctx context.Context, s relaySettings) error {
 	if err != nil {
 		return err
 	}
-	controls, err := control(func() counts { return counts{} }, nil)
+	controls, err := harness.Serving{}.Serve(harness.Control(nil))
 	if err != nil {
 		return err
 	}
-	url, err := listen(r, !s.Plain, nil)
-	if err != nil {
-		return err
+	url, err := harness.Serving{TLS: !s.Plain}.Serve(r)
+	if err == nil {
+		harness.Say(ctx, url, controls)
 	}
-	fmt.Println(url, controls)
-	<-self.UntilInputEnds(ctx).Done()
-	return nil
+	return err
 }
 
-func newRelay(s relaySettings, config *rest.Config, more ...reviews.Option) (*relay.Relay, error) {
+func newRelay(s relaying, config *rest.Config, more ...reviews.Option) (*relay.Relay, error) {
 	access := func(next http.Handler) http.Handler { return relay.Open(next) }
 	if !s.Open {
 		judges, err := reviews.New(config, more...)

@@ -4,33 +4,32 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tributary-go/tributary/internal/self"
+	"github.com/tributary-go/tributary/bench/cluster"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
-// server is a process that serves, and its two URLs.
-type server struct {
-	*self.Process
-	url, control string
+// server is a process that serves, and says its URL and that of its control.
+type server struct{ harness.Process }
+
+func start(ctx context.Context, role string, task any) (server, error) {
+	p, err := harness.Start(ctx, role, task)
+	return server{p}, err
 }
 
-func startServer(ctx context.Context, role string, how any) (s server, err error) {
-	p, words, err := start(ctx, role, how)
-	if err != nil {
-		return s, err
-	}
-	if len(words) != 2 {
-		p.Stop()
-		return s, fmt.Errorf("%s says %q: it should say two URLs", role, words)
-	}
-	return server{p, words[0], words[1]}, nil
+func (s server) String() string { return s.URL() }
+
+// ask asks what a server uses, and has been asked.
+func (s server) ask(ctx context.Context, how string) (harness.Figures, error) {
+	return harness.Call[harness.Figures](ctx, s.Words[1]+how)
 }
 
 // rig is an upstream, and a relay before it.
 type rig struct{ upstream, relay server }
 
 // newRig starts both. The relay's upstream is filled in.
-func newRig(ctx context.Context, up upstreamSettings, how relaySettings) (r rig, err error) {
-	if r.upstream, err = startServer(ctx, "upstream", up); err != nil {
+func newRig(ctx context.Context, up cluster.Size, how relaying) (r rig, err error) {
+	up.TLS = true
+	if r.upstream, err = start(ctx, "upstream", up); err != nil {
 		return r, err
 	}
 	if r.relay, err = r.startRelay(ctx, how); err != nil {
@@ -39,9 +38,9 @@ func newRig(ctx context.Context, up upstreamSettings, how relaySettings) (r rig,
 	return r, err
 }
 
-func (r rig) startRelay(ctx context.Context, how relaySettings) (server, error) {
-	how.Upstream, how.Token = r.upstream.url, "the-relay"
-	return startServer(ctx, "relay", how)
+func (r rig) startRelay(ctx context.Context, how relaying) (server, error) {
+	how.Upstream, how.Token = r.upstream.URL(), "the-relay"
+	return start(ctx, "relay", how)
 }
 
 func (r rig) stop() {
@@ -51,11 +50,20 @@ func (r rig) stop() {
 
 // version is the upstream's newest.
 func (r rig) version(ctx context.Context) (string, error) {
-	return call[string](ctx, r.upstream.control+"/version")
+	return harness.Call[string](ctx, r.upstream.Words[1]+"/version")
 }
 
 // write has the upstream write, and waits until it has.
 func (r rig) write(ctx context.Context, n, rate int) error {
-	_, err := call[struct{}](ctx, fmt.Sprintf("%s/write?n=%d&rate=%d", r.upstream.control, n, rate))
-	return err
+	return harness.Do(ctx, fmt.Sprintf("%s/write?n=%d&rate=%d", r.upstream.Words[1], n, rate))
+}
+
+// both asks the upstream and, under names with a prefix, the relay.
+func (r rig) both(ctx context.Context) (harness.Figures, error) {
+	upstream, err := r.upstream.ask(ctx, harness.AsItIs)
+	if err != nil {
+		return nil, err
+	}
+	relay, err := r.relay.ask(ctx, harness.AsItIs)
+	return upstream.With("relay.", relay), err
 }

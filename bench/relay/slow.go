@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,9 @@ import (
 	"net/url"
 	"sync/atomic"
 	"time"
+
+	"github.com/tributary-go/tributary/bench/cluster"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // slowClient is one that hardly reads.
@@ -20,99 +24,88 @@ type slowClient struct {
 	secure   bool          // over TLS
 }
 
+func (c slowClient) String() string {
+	if c.secure {
+		return c.name + ", HTTP/1.1 with TLS"
+	}
+	return c.name + ", HTTP/1.1"
+}
+
 // measureSlow prints what a client that does not keep up does to the others and to the relay.
-func measureSlow(ctx context.Context, s settings) error {
-	fmt.Printf("\n### a slow watch of everything beside %d watches of a node, %d writes a second for %d s (medians of %d)\n\n", s.watchers, s.slowRate, 2*s.seconds, s.repeat)
-	fmt.Println("| the slow one | others: p50, p99 ms | RSS MB of the relay before, peak | heap MB before, after | watches of the slow one that have ended |")
-	fmt.Println("|---|---|---|---|---|")
+func measureSlow(ctx context.Context, s harness.Settings) error {
+	table := harness.Table{Lead: "the slow one", Columns: []harness.Column{
+		harness.Col("others: p50, p99 ms", "%.2f, %.2f", "p50 p99"),
+		harness.Col("RSS MB of the relay before, peak", "%.0f, %.0f", "before.rss/1e6 after.peak/1e6"),
+		harness.Col("heap MB before, after", "%.1f, %.1f", "before.heap/1e6 live.heap/1e6"),
+		harness.Col("the watch of the slow one has ended", "%.0f", "ended"),
+	}}
+	table.Begin(fmt.Sprintf("a slow watch of everything beside %d watches of a node, %d writes a second for %d s", full.watchers, full.slowRate, 2*full.seconds))
 	for _, secure := range []bool{false, true} {
 		for _, c := range []slowClient{
 			{name: "none", none: true}, {name: "reads a byte a second", interval: time.Second}, {name: "never reads"},
 		} {
 			c.secure = secure
-			var all []slowness
-			for range s.repeat {
-				one, err := c.measure(ctx, s)
-				if err != nil {
-					return fmt.Errorf("%s: %w", c.name, err)
-				}
-				all = append(all, one)
+			medians, err := harness.ByTurns(s.Repeat, []slowClient{c}, func(c slowClient) (harness.Figures, error) { return c.measure(ctx) })
+			if err != nil {
+				return err
 			}
-			name := c.name + ", HTTP/1.1"
-			if secure {
-				name += " with TLS"
-			}
-			p := func(figure func(slowness) float64) float64 { return of(all, figure) }
-			fmt.Printf("| %s | %.2f, %.2f | %.0f, %.0f | %.1f, %.1f | %d of %d |\n", name, p(func(o slowness) float64 { return o.p50 }), p(func(o slowness) float64 { return o.p99 }),
-				p(func(o slowness) float64 { return o.before.RSS / 1e6 }), p(func(o slowness) float64 { return o.after.Peak / 1e6 }),
-				p(func(o slowness) float64 { return o.before.Heap / 1e6 }), p(func(o slowness) float64 { return o.collected.Heap / 1e6 }), ended(all), len(all))
+			table.Row(medians[0], c)
 		}
 	}
 	return nil
 }
 
-// slowness is the outcome of a phase beside a slow client.
-type slowness struct {
-	delays
-	before, after, collected used
-	ended                    bool
-}
-
-func ended(all []slowness) (n int) {
-	for _, o := range all {
-		if o.ended {
-			n++
-		}
-	}
-	return n
-}
-
-func (c slowClient) measure(ctx context.Context, s settings) (o slowness, err error) {
-	r, err := newRig(ctx, upstreamSettings{Pods: 10 * s.watchers, Nodes: s.watchers}, relaySettings{Plain: !c.secure})
+func (c slowClient) measure(ctx context.Context) (harness.Figures, error) {
+	r, err := newRig(ctx, cluster.Size{Pods: 10 * full.watchers, Nodes: full.watchers}, relaying{Plain: !c.secure})
 	if err != nil {
-		return o, err
+		return nil, err
 	}
 	defer r.stop()
 	version, err := r.version(ctx)
 	if err != nil {
-		return o, err
+		return nil, err
 	}
-	watchers, err := watchAll(ctx, s.watchers, r.relay.url, version, false, ofNode)
+	watchers, err := watchAll(ctx, full.watchers, r.relay.URL(), version, false, ofNode)
 	if err != nil {
-		return o, err
+		return nil, err
 	}
 	defer watchers.close()
-	if err := r.write(ctx, s.slowRate, s.slowRate); err != nil { // warm
-		return o, err
+	if err := r.write(ctx, full.slowRate, full.slowRate); err != nil { // warm
+		return nil, err
 	}
-	if o.before, err = ask(ctx, r.relay.control, collected); err != nil {
-		return o, err
+	if _, err = r.relay.ask(ctx, harness.Collected); err != nil {
+		return nil, err
 	}
-	if o.before, err = ask(ctx, r.relay.control, resetPeak); err != nil {
-		return o, err
+	before, err := r.relay.ask(ctx, harness.ResetPeak)
+	if err != nil {
+		return nil, err
 	}
 	if version, err = r.version(ctx); err != nil {
-		return o, err
+		return nil, err
 	}
-	stop, err := c.start(ctx, r.relay.url, version)
+	stop, err := c.start(ctx, r.relay.URL(), version)
 	if err != nil {
-		return o, err
+		return nil, err
 	}
 	began := time.Now().UnixNano()
-	if err := r.write(ctx, 2*s.seconds*s.slowRate, s.slowRate); err != nil {
-		return o, err
+	if err := r.write(ctx, 2*full.seconds*full.slowRate, full.slowRate); err != nil {
+		return nil, err
 	}
 	time.Sleep(500 * time.Millisecond)
-	if o.after, err = ask(ctx, r.relay.control, asItIs); err != nil {
-		return o, err
+	after, err := r.relay.ask(ctx, harness.AsItIs)
+	if err != nil {
+		return nil, err
 	}
-	if o.collected, err = ask(ctx, r.relay.control, collected); err != nil {
-		return o, err
+	live, err := r.relay.ask(ctx, harness.Collected)
+	if err != nil {
+		return nil, err
 	}
-	o.ended = stop()
+	ended := 0.0
+	if stop() {
+		ended = 1
+	}
 	watchers.close()
-	o.delays = delaysOf(watchers, nil, began)
-	return o, nil
+	return delays(watchers, nil, began).With("before.", before).With("after.", after).With("live.", live).With("", harness.Figures{"ended": ended}), nil
 }
 
 // start begins the watch with a small buffer in the kernel. stop ends it, and reports whether the
@@ -140,7 +133,7 @@ func (c slowClient) start(ctx context.Context, server, version string) (stop fun
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Accept", protobuf+";stream=watch")
+	r.Header.Set("Accept", harness.Watch)
 	r.Header.Set("Authorization", "Bearer slow")
 	if err := r.Write(stream); err != nil {
 		return nil, err
@@ -166,7 +159,7 @@ func (c slowClient) start(ctx context.Context, server, version string) (stop fun
 		_ = stream.SetReadDeadline(time.Now().Add(3 * time.Second))
 		_, err := io.Copy(io.Discard, stream)
 		var timeout net.Error
-		ended := over.Load() || err == nil || !asTimeout(err, &timeout)
+		ended := over.Load() || err == nil || !errors.As(err, &timeout) || !timeout.Timeout()
 		_ = stream.Close()
 		return ended
 	}, nil
