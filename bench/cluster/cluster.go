@@ -1,5 +1,5 @@
-// Package cluster is an API server in a process of its own, with the objects of a cluster: it counts
-// what it is asked, and changes its objects when it is told to.
+// Package cluster is an API server in a process of its own, with the objects of a cluster: it
+// counts what it is asked, and changes its objects when it is told to.
 package cluster
 
 import (

@@ -69,7 +69,8 @@ func quietHour(t *testing.T, agents int, way string) harness.Figures {
 			config.BearerToken = "agents"
 		}
 		synced.Add(1)
-		running.Go(func() { _ = beAgent(ctx, config, cluster.Node(0), synced.Done) }) // till ctx ends
+		// Till ctx ends.
+		running.Go(func() { _ = beAgent(ctx, config, cluster.Node(0), synced.Done) })
 	}
 	synced.Wait()
 	time.Sleep(time.Minute)
