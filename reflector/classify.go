@@ -1,7 +1,6 @@
 package reflector
 
 import (
-	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -93,26 +92,38 @@ const (
 	Unknown Class = "unknown"
 )
 
+// fault is an error of the reflector's own, which knows its class.
+type fault struct {
+	class Class
+	text  string
+	err   error // behind it; nil if there is none
+}
+
+func (f *fault) Error() string {
+	if f.err == nil {
+		return f.text
+	}
+	return f.text + ": " + f.err.Error()
+}
+
+func (f *fault) Unwrap() error { return f.err }
+
 var (
-	errDoubted    = errors.New("the watch was ended for a relist")
-	errCatchingUp = errors.New("the watch was interrupted, and nothing proves yet that no change was missed")
-	errUnproven   = errors.New("no probe can prove the copy, and so a list does")
-	errNoVersion  = errors.New("the list has no resource version, and the copy has one: an empty cache between client and server?")
+	errDoubted    = &fault{class: OK, text: "the watch was ended for a relist"}
+	errCatchingUp = &fault{class: CatchingUp, text: "the watch was interrupted, and nothing proves yet that no change was missed"}
+	errUnproven   = &fault{class: OK, text: "no probe can prove the copy, and so a list does"}
+	errNoVersion  = &fault{class: WentBack, text: "the list has no resource version, and the copy has one: an empty cache between client and server?"}
 )
 
-// storeError marks an error as the store's, so that it is not taken for the server's.
-type storeError struct{ err error }
+func storeError(err error) error { return &fault{StoreError, "the store refused a change", err} }
 
-func (e storeError) Error() string { return "the store refused a change: " + e.err.Error() }
-func (e storeError) Unwrap() error { return e.err }
-
-// throttledError is a request that waits for the client's rate limiter.
-type throttledError struct{ sending.Wait }
-
-func (e throttledError) Error() string {
-	return fmt.Sprintf("a LIST has waited since %s for the client's own rate limiter (rest.Config.QPS is %v): "+
-		"raise QPS and Burst, or list with fewer clients", e.Since.Format(time.TimeOnly), e.QPS)
+// historyError is an object that shows another history.
+func historyError(key, why string) error {
+	return &fault{class: History, text: key + " contradicts the copy: " + why + ": another cluster answers, or one that was restored"}
 }
+
+// driftError is a difference from the server under equal versions.
+func driftError(err error) error { return &fault{Drift, "the copy differs from the server", err} }
 
 // throttledAfter is the wait from which on Status shows it. Shorter ones are the limiter's daily
 // work.
@@ -123,52 +134,31 @@ func throttled(w *sending.Wait) error {
 	if w == nil || w.For != sending.Limiter || time.Since(w.Since) < throttledAfter {
 		return nil
 	}
-	return throttledError{*w}
+	return &fault{class: ClientThrottled, text: fmt.Sprintf("a LIST has waited since %s for the client's own rate limiter (rest.Config.QPS is %v): "+
+		"raise QPS and Burst, or list with fewer clients", w.Since.Format(time.TimeOnly), w.QPS)}
 }
 
-// doubtError ends a watch because the copy was put in doubt earlier.
-type doubtError struct{ class Class }
-
-func (doubtError) Error() string {
-	return "an event was lost or did not fit earlier, and the relist that heals it may be made now"
-}
-
-// Classify returns the class of an error of a [listwatch.ListerWatcher], and [OK] for nil. Wrapped
-// errors have the class of the error that they wrap. Classify is safe for concurrent use.
-func Classify(err error) Class { return classify(err) }
-
-// classify is the one place that tells errors apart.
-func classify(err error) Class {
+// Classify returns the class of an error of a [listwatch.ListerWatcher], and [OK] for nil: the one
+// place that tells errors apart. Wrapped errors have the class of the error that they wrap.
+// Classify is safe for concurrent use.
+func Classify(err error) Class {
 	if err == nil { // before anything is allocated
 		return OK
 	}
-	var undecodable *listwatch.DecodeError
-	var doubt doubtError
+	var own *fault
 	switch {
-	case errors.Is(err, stream.ErrDeadline), errors.Is(err, errDoubted), errors.Is(err, errUnproven):
+	case errors.Is(err, stream.ErrDeadline):
 		return OK
-	case errors.Is(err, stream.ErrWentBack), errors.Is(err, errNoVersion):
+	case errors.Is(err, stream.ErrWentBack):
 		return WentBack
-	case errors.As(err, new(shrunkError)):
-		return Shrunk
-	case errors.As(err, new(historyError)):
-		return History
-	case errors.As(err, new(driftError)):
-		return Drift
-	case errors.As(err, new(storeError)):
-		return StoreError
-	case errors.As(err, new(throttledError)):
-		return ClientThrottled
-	case errors.As(err, &undecodable):
+	case errors.As(err, &own):
+		return own.class
+	case errors.As(err, new(*listwatch.DecodeError)):
 		return Undecodable
-	case errors.As(err, &doubt):
-		return cmp.Or(doubt.class, Undecodable)
 	case errors.Is(err, stream.ErrUnplaced):
 		return Unplaced
 	case errors.Is(err, stream.ErrSilent):
 		return Silent
-	case errors.Is(err, errCatchingUp):
-		return CatchingUp
 	case errors.Is(err, stream.ErrIncomplete):
 		return Incomplete
 	}
@@ -254,11 +244,4 @@ func isTLS(err error) bool {
 		return alert.Err.Error() != "tls: internal error"
 	}
 	return false
-}
-
-// shrunkError is a list that must be confirmed.
-type shrunkError struct{ listed, held int }
-
-func (e shrunkError) Error() string {
-	return fmt.Sprintf("the list has %d objects, %d are held, and its version is not newer: a second list must agree", e.listed, e.held)
 }

@@ -18,30 +18,24 @@
 //	         wait (backoff,        wait (at once after       stop: ctx ended, or a final error
 //	         Retry-After)          a watch that lived)
 //
-// A list is a watch that sends the state first (KEP-3157). When it fails, a LIST follows at once.
-// Exceptions are a 429, a refused connection, a 410 and a version that the server does not have.
-// The next watch list is tried after a minute, then two, up to an hour.
+// A list is a watch that sends the state first (KEP-3157). When it fails, a LIST follows at once,
+// but not after a 429, a refused connection, a 410 or a version that the server does not have. The
+// next watch list is tried after a minute, then two, up to an hour.
 // KUBE_FEATURE_WatchListClient=false turns watch lists off, as in client-go.
 //
 // The first state is the server's newest: an API server that is cut off from its etcd cannot answer
 // such a list, and the reflector is not synced until it can. A store that holds something when Run
-// begins, such as a checkpoint, keeps it until then. [WithCachedFirstList] takes the state of the
-// server's cache, and [Status] says that it may be old. [WithResume] begins with the watch, from a
-// whole state of an earlier run that the store holds; [Status] says the same until it is proven.
+// begins, such as a checkpoint, keeps it until then. [WithCachedFirstList] and [WithResume] begin
+// with a state that may be old, and [Status] says so until it is proven.
 //
 // If watches are refused, or fail again and again, lists alone keep the copy, at the backoff's
 // pace. [Status] goes on showing the error. Refused rights are tried again every 4 to 4.75 s.
 //
-// Beside the watch a prober (probe.go) asks for the server's version every minute, by the name of
-// one object. 5 to 14 s after an interruption it begins to compare all objects with the server's
-// metadata (sweep.go). Its answers prove the copy, see Freshness, or contradict it:
-//
-//   - The version is older than ours: etcd was restored from a backup. The older state is taken.
-//   - An object that the copy must hold is another one, or is not held: another cluster answers, or
-//     a restored one that has passed our version ([History]).
-//   - An object has other content at the version held ([Drift]).
-//
-// Each costs one relist, at most one a minute. Until it has been read, the copy is not right.
+// Beside the watch a prober asks for the server's version every minute, by the name of one object
+// (probe.go). 5 to 14 s after an interruption it begins to compare all objects with the server's
+// metadata (inspect.go). Its answers prove the copy, see Freshness, or contradict it: [WentBack],
+// [History], [Drift]. Each contradiction costs one relist, at most one a minute. Until that has
+// been read, the copy is not right.
 //
 // # Guarantees
 //
@@ -64,17 +58,15 @@
 //
 // # Freshness
 //
-// Contact is no freshness. A slow link, a buffering proxy, and a server without its etcd bring old
-// news, and bookmarks too. A copy is proven instead: a consistent answer of the server, asked for
+// Contact is no freshness: a slow link, a buffering proxy, and a server without its etcd bring old
+// news, and bookmarks too. A copy is proven instead. A consistent answer of the server, asked for
 // at a moment T, names a version, and when the copy reaches that version it has all that was
 // written before T. [Status].ProvenAt is T. A probe is such an answer, and so is each list at the
 // latest version.
 //
-// The prober asks once a minute ([WithProof]), by a LIST of one name: that of an object held, by
-// chance, whose content it compares. A quiet collection reaches the version by the server's next
-// bookmark, within about a minute. So the proof of a healthy copy is up to two minutes old, and 3
-// minutes is a good bound for [Reflector.Ready]. Copies of one resource over one client share the
-// answers, and each asks for itself every 15 minutes.
+// The proof of a healthy copy is up to two minutes old, since a quiet collection reaches a version
+// by the server's next bookmark. So 3 minutes is a good bound for [Reflector.Ready]. Copies of one
+// resource over one client share the probes, and each asks for itself every 15 minutes.
 //
 // An interrupted copy is [CatchingUp] until a proof is younger than the interruption, and the
 // content was compared since. Ready does not wait for that while an older proof is within its
@@ -84,14 +76,8 @@
 // a list is made after two probes, as long as lists take no more than a fiftieth of the time. A
 // source without versions is proven by each answer.
 //
-// [Status] has three other times. LastContact says that the server can be reached, LastEvent when
-// the collection last changed or was listed, and LastProgress when the resource version last moved.
-//
-// # Limits
-//
 // Between two proofs the store may be behind without a sign. The REST client's rate limiter (QPS,
-// Burst) delays lists and the requests for proofs; no watch waits for it. Status shows a list that
-// waits ([ClientThrottled]).
+// Burst) delays lists and probes, and no watch; Status shows a list that waits ([ClientThrottled]).
 //
 // How to find a stale copy: docs/howto/stale-copy.md; each class: docs/reference/classes.md.
 package reflector

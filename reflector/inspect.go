@@ -75,19 +75,13 @@ func (r *Reflector[T]) finds(ctx context.Context) {
 // first object.
 func (r *Reflector[T]) byName(ctx context.Context) (claim, error) {
 	held := r.content()
-	var first T
-	keep := func(obj T) {
-		if pointer.None(first) {
-			first = obj
-		}
-	}
 	if r.noSingles = max(0, r.noSingles-1); r.noSingles == 0 && r.finder != nil {
 		key, namespace, name := r.choose(held)
-		got, err := ask(ctx, r, keep, func(ctx context.Context) listwatch.List[T] {
+		got, first, err := ask(ctx, r, func(ctx context.Context) listwatch.List[T] {
 			list, _ := r.finder.Lookup(ctx, namespace, name)
 			return list
 		})
-		switch class := classify(err); {
+		switch class := Classify(err); {
 		// it takes no such requests, for now
 		case class == Refused, class == Forbidden, class == NotFound:
 			r.noSingles = singlesAgain
@@ -97,7 +91,7 @@ func (r *Reflector[T]) byName(ctx context.Context) (claim, error) {
 			return got.claim, r.agrees(held, got, first, func(held string) bool { return held == key })
 		}
 	}
-	got, err := ask(ctx, r, keep, func(ctx context.Context) listwatch.List[T] {
+	got, first, err := ask(ctx, r, func(ctx context.Context) listwatch.List[T] {
 		return r.probes.List(ctx, metav1.ListOptions{Limit: 1})
 	})
 	if err != nil {
@@ -128,32 +122,32 @@ func (r *Reflector[T]) content() (held store.Snapshot[T]) {
 	return held
 }
 
-// ask sends a probe, and reads the answer.
-func ask[T, O store.Object](ctx context.Context, r *Reflector[T], keep func(O), begin func(context.Context) listwatch.List[O]) (reply, error) {
+// ask sends a probe, and reads the answer, of which it keeps the first object.
+func ask[T, O store.Object](ctx context.Context, r *Reflector[T], begin func(context.Context) listwatch.List[O]) (got reply, first O, err error) {
 	guard := stream.Start(ctx, min(probePatience, r.options.liveness), 0)
 	defer guard.Stop()
 	ctx = guard.Waiting(true, r.status.probeWaits)
 	list := begin(ctx) // the program's own requests go first
-	got := reply{objects: map[string]identity{}}
+	got.objects = map[string]identity{}
 	for obj, err := range list.Items {
 		switch {
 		case err == nil:
 			key := store.KeyOf(obj)
-			if len(got.objects) > 0 && key <= got.last {
-				got.unordered = true
+			if len(got.objects) == 0 {
+				first = obj
 			}
+			got.unordered = got.unordered || key <= got.last
 			got.last, got.objects[key] = key, identityOf(obj)
-			keep(obj)
 		case errors.As(err, new(*listwatch.DecodeError)):
 			got.garbled = true
 		default:
-			return got, stream.Cause(ctx, err)
+			return got, first, stream.Cause(ctx, err)
 		}
 		guard.Heard(time.Now())
 	}
 	meta := list.Meta()
 	got.claim, got.next = claim{store.Version(meta.ResourceVersion), time.Now().Add(-guard.Lived())}, meta.Continue
-	return got, nil
+	return got, first, nil
 }
 
 // agrees compares an answer with the content of before the request, which is complete up to its
@@ -176,11 +170,11 @@ func (r *Reflector[T]) agrees(held store.Snapshot[T], got reply, first T, wanted
 		case !at.Reaches(id.version), !ok && got.version.Before(at), ok && got.version.Before(store.VersionOf(has)):
 			// It was written or deleted between the two.
 		case !ok:
-			return historyError{key, "it is not held"}
+			return historyError(key, "it is not held")
 		case has.GetUID() != id.uid:
-			return historyError{key, "the object held has another UID"}
+			return historyError(key, "the object held has another UID")
 		case store.VersionOf(has) != id.version:
-			return historyError{key, fmt.Sprintf("version %s is held", has.GetResourceVersion())}
+			return historyError(key, fmt.Sprintf("version %s is held", has.GetResourceVersion()))
 		case !pointer.None(first) && key == store.KeyOf(first):
 			if err := drift(key, has, first); err != nil {
 				return err
@@ -217,7 +211,7 @@ func (r *Reflector[T]) settle(held store.Snapshot[T]) error {
 		}
 		delete(r.absent, key)
 		if has, ok := held.Get(key); ok && identityOf(has) == gone.identity && !r.status.explains(key) {
-			return historyError{key, "the server did not have it at version " + string(gone.at)}
+			return historyError(key, "the server did not have it at version "+string(gone.at))
 		}
 	}
 	return nil
@@ -232,18 +226,110 @@ func drift[T store.Object](key string, held, came T) error {
 	if content.Equal(a, b) {
 		return nil
 	}
-	return driftError{fmt.Errorf("%s differs from the server's in %s, at the same version", key, content.Difference(a, b))}
+	return driftError(fmt.Errorf("%s differs from the server's in %s, at the same version", key, content.Difference(a, b)))
 }
 
-// historyError is an object that shows another history.
-type historyError struct{ key, why string }
+const (
+	// sweepPage is how many objects are compared at once, at least.
+	sweepPage = stream.ProbePage
+	// sweepPages is how many pages a sweep has at most: at one each probePause, it ends before the
+	// server forgets the continue token (5 minutes).
+	sweepPages = 40
+	// sweepWhole is the page that follows a token which has expired all the same.
+	sweepWhole = 1_000_000
+)
 
-func (e historyError) Error() string {
-	return fmt.Sprintf("%s contradicts the copy: %s: another cluster answers, or one that was restored", e.key, e.why)
+// sweep is a comparison of the objects held with the server's, by their metadata and page by page.
+// It finds another history that fits the versions, such as that of an etcd that was restored, and
+// that has passed the version held.
+type sweep struct {
+	state sweepState
+	asked time.Time // for the first page
+	limit int64     // objects of a page
+	last  string    // the last key of the pages so far
+	next  string    // the continue token of the next page
 }
 
-// driftError is a difference from the server under equal versions.
-type driftError struct{ err error }
+type sweepState uint8
 
-func (e driftError) Error() string { return "the copy differs from the server: " + e.err.Error() }
-func (e driftError) Unwrap() error { return e.err }
+const (
+	swept    sweepState = iota // none is under way
+	sweeping                   // a page is due
+	// objects that the server did not have may still be deleted by events
+	settling
+)
+
+// lister is a source that can list metadata alone, which costs less than objects.
+type lister interface {
+	Metadata(ctx context.Context, options metav1.ListOptions) (listwatch.List[*metav1.PartialObjectMetadata], bool)
+}
+
+// sweeps reads the next page of a sweep, if one is due or under way. The claim is that of the first
+// page, and else empty.
+func (r *Reflector[T]) sweeps(ctx context.Context, now time.Time, plan schedule) (claim, error) {
+	held, s := r.content(), &r.sweep
+	if s.state == swept && plan.sweep || s.state != swept && s.asked.Before(plan.cut) {
+		clear(r.absent)
+		*s = sweep{state: sweeping, asked: now, limit: int64(max(sweepPage, held.Len()/sweepPages))}
+	}
+	if s.state != sweeping {
+		return claim{}, r.swept(held)
+	}
+	got, err := r.page(ctx, metav1.ListOptions{Limit: s.limit, Continue: s.next})
+	if err != nil {
+		if Classify(err) == Expired && s.next != "" { // all in one piece
+			*s = sweep{state: sweeping, asked: now, limit: sweepWhole}
+			return claim{}, nil
+		}
+		return claim{}, err
+	}
+	first, last := s.next == "", got.next == ""
+	got.after = s.last
+	wanted := func(key string) bool { return key > got.after && (last || key <= got.last) }
+	if got.unordered && !(first && last) {
+		wanted = nil
+	}
+	var none T
+	if err := r.agrees(held, got, none, wanted); err != nil {
+		*s = sweep{}
+		return claim{}, err
+	}
+	if s.last, s.next = max(s.last, got.last), got.next; last || !plan.interrupted {
+		s.state = settling
+	}
+	if !first { // the version is that of the first page
+		got.claim = claim{}
+	}
+	return got.claim, r.swept(held)
+}
+
+// page asks for some of the objects.
+func (r *Reflector[T]) page(ctx context.Context, options metav1.ListOptions) (got reply, err error) {
+	if source, ok := r.probes.(lister); ok {
+		if _, ok := source.Metadata(ctx, options); ok { // nothing is sent yet
+			got, _, err = ask(ctx, r, func(ctx context.Context) listwatch.List[*metav1.PartialObjectMetadata] {
+				list, _ := source.Metadata(ctx, options)
+				return list
+			})
+			return got, err
+		}
+	}
+	got, _, err = ask(ctx, r, func(ctx context.Context) listwatch.List[T] { return r.probes.List(ctx, options) })
+	return got, err
+}
+
+// swept ends a sweep once nothing is left to be settled.
+func (r *Reflector[T]) swept(held store.Snapshot[T]) error {
+	if err := r.settle(held); err != nil {
+		r.sweep = sweep{}
+		return err
+	}
+	if r.sweep.state != settling || len(r.absent) > 0 {
+		return nil
+	}
+	if r.status.compare(r.sweep.asked) {
+		r.recovered(false)
+	}
+	r.sweep = sweep{}
+	return nil
+}

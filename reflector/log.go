@@ -3,7 +3,6 @@ package reflector
 import (
 	"context"
 	"reflect"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -54,37 +53,16 @@ func loggerFor[T store.Object](ctx context.Context, source listwatch.ListerWatch
 // watch list and the LIST after it may fail in different ways, attempt for attempt.
 const logAgain = 10 * time.Minute
 
-// logged has the time at which each class of failures was last logged.
-type logged struct {
-	mu sync.Mutex
-	at map[Class]time.Time // guarded by mu
-}
-
-// due reports whether a class is to be logged now, in a trouble that lasts since some time.
-func (l *logged) due(class Class, since, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if last, known := l.at[class]; known && !last.Before(since) && now.Sub(last) < logAgain {
-		return false
-	}
-	if l.at == nil {
-		l.at = map[Class]time.Time{}
-	}
-	l.at[class] = now
-	return true
-}
-
 // failing records an error, and logs it if its class is not that of the last one: as an error if a
 // person must act. It does not log each attempt.
 func (r *Reflector[T]) failing(class Class, err error, at time.Time) {
-	news, since := r.status.failed(class, err, at)
-	if news && !r.logged.due(class, since, at) {
-		r.alarmed.Store(needsPerson(class, at.Sub(since)))
-		return
-	}
+	news, due, since := r.status.failed(class, err, at)
+	person := needsPerson(class, at.Sub(since))
 	const message = "List-watch is failing"
 	switch {
-	case needsPerson(class, at.Sub(since)):
+	case news && !due:
+		r.alarmed.Store(person)
+	case person:
 		if !r.alarmed.Swap(true) || news {
 			r.log.Error(err, message, "class", class)
 		}

@@ -46,9 +46,9 @@ func TestClassify(t *testing.T) {
 		{stream.ErrIncomplete, Incomplete},
 		{errDoubted, OK},
 		{errUnproven, OK},
-		{historyError{}, History},
-		{driftError{io.EOF}, Drift},
-		{shrunkError{}, Shrunk},
+		{historyError("", ""), History},
+		{driftError(io.EOF), Drift},
+		{&fault{class: Shrunk}, Shrunk},
 		{errNoVersion, WentBack},
 		{stream.ErrWentBack, WentBack},
 		{apierrors.NewResourceExpired("old"), Expired},
@@ -76,7 +76,7 @@ func TestClassify(t *testing.T) {
 		{os.ErrDeadlineExceeded, Disconnected},
 		{errors.New("http2: client connection lost"), Disconnected},
 		{&listwatch.DecodeError{Op: "watch", Err: errors.New("not a pod")}, Undecodable},
-		{storeError{io.ErrUnexpectedEOF}, StoreError},
+		{storeError(io.ErrUnexpectedEOF), StoreError},
 		{&url.Error{Op: "Get", Err: &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}}}}, TLS},
 		{&url.Error{Op: "Get", Err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}}, TLS},
 		{&url.Error{Op: "Get", Err: http.ErrSchemeMismatch}, TLS},
@@ -93,9 +93,9 @@ func TestClassify(t *testing.T) {
 		{&url.Error{Op: "Get", Err: http2.ConnectionError(http2.ErrCodeProtocol)}, Disconnected},
 		{errors.New("something else"), Unknown},
 	} {
-		require.Equal(t, c.want, classify(c.err), "%v", c.err)
+		require.Equal(t, c.want, Classify(c.err), "%v", c.err)
 		if c.err != nil {
-			require.Equal(t, c.want, classify(fmt.Errorf("watch pods: %w", c.err)), "wrapped: %v", c.err)
+			require.Equal(t, c.want, Classify(fmt.Errorf("watch pods: %w", c.err)), "wrapped: %v", c.err)
 		}
 	}
 }

@@ -3,10 +3,12 @@ package reflector
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/tributary-go/tributary/internal/stream"
+	"github.com/tributary-go/tributary/internal/weakly"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -30,8 +32,7 @@ type prober struct {
 	own     time.Time // of the copy's last probe of its own; of the goroutine of probe
 
 	mu     sync.Mutex // guards the fields below
-	over   bool
-	asking bool // a probe is under way
+	asking bool       // a probe is under way
 	due    time.Time
 	since  time.Time // an older answer will not do: something has happened since
 	last   time.Time // when the last probe began
@@ -71,7 +72,7 @@ func (p *prober) soonerLocked(delay time.Duration) {
 	if earliest := p.last.Add(probePause); due.Before(earliest) {
 		due = earliest
 	}
-	if !p.over && due.Before(p.due) {
+	if p.ctx.Err() == nil && due.Before(p.due) {
 		if p.due = due; !p.asking { // else the probe under way sets the timer
 			p.timer.Reset(time.Until(due))
 		}
@@ -94,13 +95,17 @@ func (p *prober) fire() {
 	}
 	defer p.running.Done()
 	p.probe(p.ctx)
-	p.again()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asking = false; p.ctx.Err() == nil {
+		p.timer.Reset(max(0, time.Until(p.due)))
+	}
 }
 
 func (p *prober) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over || p.asking {
+	if p.ctx.Err() != nil || p.asking {
 		return false
 	}
 	p.asking = true
@@ -110,18 +115,9 @@ func (p *prober) begin() bool {
 	return true
 }
 
-func (p *prober) again() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.asking = false; !p.over {
-		p.timer.Reset(max(0, time.Until(p.due)))
-	}
-}
-
-// stop ends the probes, and waits for the one under way, whose context has ended.
+// stop waits for the probe under way. The context has ended, so that none begins any more.
 func (p *prober) stop() {
 	p.mu.Lock()
-	p.over = true
 	p.timer.Stop()
 	p.mu.Unlock()
 	p.running.Wait()
@@ -135,14 +131,14 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 		return
 	}
 	asked := time.Now()
-	known, shared := r.origin.told(r.prober.fresh(asked))
-	got, err := r.sweeps(ctx, asked, shared)
+	plan := r.schedule(asked)
+	got, err := r.sweeps(ctx, asked, plan)
 	if err == nil && r.sweep.state != swept {
 		r.prober.goOn()
 	}
 	if err == nil && got.asked.IsZero() {
-		if shared && !r.asksItself(asked) {
-			r.toldBy(known)
+		if plan.shared && !plan.own {
+			r.toldBy(plan.newest)
 			return
 		}
 		r.prober.own = asked
@@ -154,7 +150,7 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 	if err == nil { // one that was raised within the minute after a relist is still to be healed
 		err = r.Status().Contradiction
 	}
-	class := classify(err)
+	class := Classify(err)
 	switch {
 	case errors.Is(err, errNoVersion): // it proves nothing, and contradicts nothing
 	case class == WentBack, class == History, class == Drift:
@@ -168,13 +164,6 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 	}
 	r.status.change(func(s *Status) { s.ProbeErr = err })
 	r.announce()
-}
-
-// asksItself reports whether a cache has relied on the probes of others for long enough, or one of
-// the others was contradicted.
-func (r *Reflector[T]) asksItself(now time.Time) bool {
-	_, compared := r.status.comparison()
-	return r.origin.contradicted(r.prober.own) || now.Sub(r.prober.own) >= ownProbe && now.Sub(compared) >= ownProbe
 }
 
 // toldBy takes in the answer to another copy's probe. If this copy has moved since, its version may
@@ -222,7 +211,7 @@ func (r *Reflector[T]) claimed(c claim) {
 
 // doubt shows the reason at once, and ends the watch under way for a relist.
 func (r *Reflector[T]) doubt(reason error) {
-	if class := classify(reason); class != OK {
+	if class := Classify(reason); class != OK {
 		r.failing(class, reason, time.Now())
 	}
 	r.doubts.Store(&reason)
@@ -237,7 +226,7 @@ func (r *Reflector[T]) doubt(reason error) {
 // has no effect.
 func (r *Reflector[T]) Doubt(reason error) {
 	if phase := r.Status().Phase; phase != Idle && phase != Stopped {
-		r.doubt(driftError{reason})
+		r.doubt(driftError(reason))
 		r.announce()
 	}
 }
@@ -245,10 +234,144 @@ func (r *Reflector[T]) Doubt(reason error) {
 // doubted takes in a doubt, on the goroutine of Run.
 func (r *Reflector[T]) doubted(reason error) {
 	now := time.Now()
-	class := classify(reason)
+	class := Classify(reason)
 	if class != OK && r.Status().Class != class { // the end of the request under way hides it
 		r.failing(class, reason, now)
 	}
 	r.machine.doubted(class, now)
 	r.announce()
+}
+
+// ownProbe is how seldom a cache may rely on the probes of others: only a probe of its own compares
+// an object of its selection.
+const ownProbe = 15 * time.Minute
+
+// origins has the copies that follow one resource over one client, by that. Their versions are of
+// one history (KEP-5504), so that a version which one of them has asked for proves them all.
+var origins weakly.Map[any, origin]
+
+// origin is what copies of one resource over one client share.
+type origin struct {
+	mu   sync.Mutex // guards news
+	news news
+}
+
+// news is what the copies of an origin tell each other.
+type news struct {
+	newest  claim     // of the last probe
+	doubted time.Time // when one of the copies was contradicted
+}
+
+// shareProbes joins the copies of a source's resource. Without an identity it is alone.
+func shareProbes(source any) *origin {
+	if named, ok := source.(interface{ Origin() any }); ok {
+		if key := named.Origin(); key != nil {
+			return origins.Get(key, func() *origin { return &origin{} })
+		}
+	}
+	return &origin{}
+}
+
+func (o *origin) read() news {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.news
+}
+
+// tell shares the answer to a probe, or the doubt that it raised.
+func (o *origin) tell(c claim, contradicted bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case contradicted:
+		o.news.doubted = c.asked
+	case c.asked.After(o.news.newest.asked):
+		o.news.newest = c
+	}
+}
+
+// schedule is what the probe of a moment has to do.
+type schedule struct {
+	news
+	shared      bool      // the answer of another cache's probe will do for the version
+	own         bool      // an object is compared all the same
+	sweep       bool      // all objects are compared
+	cut         time.Time // when the cache was last cut off from its server
+	interrupted bool      // nothing was compared since
+}
+
+// schedule lets a cache rely on the probes of others, until it has done so for long enough, or one
+// of the others was contradicted. A sweep and a single object take turns then.
+func (r *Reflector[T]) schedule(now time.Time) schedule {
+	s, own := schedule{news: r.origin.read()}, r.prober.own
+	var compared time.Time
+	s.cut, compared = r.status.comparison()
+	s.shared, s.interrupted = s.newest.asked.After(r.prober.fresh(now)), compared.Before(s.cut)
+	alone, long := now.Sub(own) >= ownProbe, now.Sub(compared) >= ownProbe
+	s.own = s.doubted.After(own) || alone && long
+	s.sweep = s.interrupted || s.doubted.After(compared) || (alone || !s.shared) && long && own.After(compared)
+	return s
+}
+
+// proof is the moment of which the copy is proven to be the server's state. A consistent answer
+// names a version; when the copy reaches it, the copy is proven for the time of that request.
+// Contact proves nothing: a slow link, a proxy or a server without etcd brings old news, too.
+type proof struct {
+	at     time.Time // zero: nothing is proven
+	claims []claim   // versions that the copy has not reached, oldest first
+	// cut is when the cache was last cut off from its server, or was replaced by a list of unknown
+	// age. What was written before that may be missing, until the proof is younger.
+	cut time.Time
+	// compared is when the content was last compared with the server's, or replaced by a list. A
+	// proof by version alone says nothing of a stream that went on in another history.
+	compared time.Time
+}
+
+// whole reports whether nothing that was written before the last interruption can be missing.
+func (p *proof) whole() bool { return !p.at.Before(p.cut) && !p.compared.Before(p.cut) }
+
+// claim is a version that the server named in a consistent answer.
+type claim struct {
+	version store.Version
+	asked   time.Time // when the request was made, so that the version is not older than this
+}
+
+// maxClaims bounds the claims of a copy that falls behind. The oldest is kept, because it is
+// reached first, and the newest.
+const maxClaims = 8
+
+// listed takes in a list. If it was consistent, it is the proof itself, and of a history in which
+// older claims may not exist.
+func (p *proof) listed(version string, asked time.Time, consistent bool) {
+	p.compared = wall(asked)
+	if consistent {
+		p.at, p.claims = p.compared, nil
+		return
+	}
+	p.cut = p.compared
+	p.reached(version)
+}
+
+// named takes in a claim, and the version that the copy has by now. Older claims of newer versions
+// are of a history that the server has no more.
+func (p *proof) named(c claim, held string) {
+	c.asked = wall(c.asked)
+	if n := len(p.claims); n > 0 && !c.asked.After(p.claims[n-1].asked) { // it is known
+		p.reached(held)
+		return
+	}
+	p.claims = slices.DeleteFunc(p.claims, func(old claim) bool { return c.version.Before(old.version) })
+	if len(p.claims) == maxClaims {
+		p.claims = slices.Delete(p.claims, 1, 2)
+	}
+	p.claims = append(p.claims, c)
+	p.reached(held)
+}
+
+// reached takes in the version that the copy has. It is called for each event.
+func (p *proof) reached(version string) {
+	for len(p.claims) > 0 && store.Version(version).Reaches(p.claims[0].version) {
+		p.at = p.claims[0].asked
+		p.claims = slices.Delete(p.claims, 0, 1)
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,9 +40,8 @@ type Reflector[T store.Object] struct {
 	log       logr.Logger
 	prober    prober
 	origin    *origin
-	alarmed   atomic.Bool           // the present failure was logged as an error
-	told      atomic.Pointer[Class] // of the verdict that the log has
-	logged    logged
+	alarmed   atomic.Bool                  // the present failure was logged as an error
+	told      atomic.Pointer[Class]        // of the verdict that the log has
 	bookmarks atomic.Bool                  // this server sends them
 	watching  atomic.Pointer[stream.Guard] // of the open watch
 	doubts    atomic.Pointer[error]        // the newest, until Run takes it in
@@ -78,7 +79,7 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 	case null.Is(source):
 		r.missing, r.source, source = errors.New("reflector: New: the source is nil"), nil, nil
 	case null.Is(st):
-		r.missing, st = errors.New("reflector: New: the store is nil"), nil
+		r.missing, r.store, st = errors.New("reflector: New: the store is nil"), nil, nil
 	}
 	r.probes = listwatch.Unshared(source)
 	if source, ok := source.(interface{ Sharing() listwatch.SharingStats }); ok {
@@ -93,6 +94,7 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 			r.source = source.Holding(r.vouched)
 		}
 	}
+	r.status.logged = map[Class]time.Time{}
 	r.status.now = Status{Phase: Idle, Class: OK, ProofInterval: r.options.proof}
 	r.prober.every, r.prober.probe, r.prober.random = r.options.proof, r.probe, func() float64 { return r.random() }
 	watchLists := watchlist.Supported(source) && features.FeatureGates().Enabled(features.WatchListClient)
@@ -117,18 +119,13 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 		return errors.New("reflector: Run was called twice: make a new reflector for each run")
 	}
 	err := r.runOnce(ctx)
-	r.stopped(err)
+	r.status.change(func(s *Status) { *s = s.Ended(err, time.Now()) })
 	if err != nil {
 		r.announce()
 		r.end(err)
 	}
 	r.end(errEnded)
 	return err
-}
-
-// stopped shows the end of Run.
-func (r *Reflector[T]) stopped(err error) {
-	r.status.change(func(s *Status) { *s = s.Ended(err, time.Now()) })
 }
 
 func (r *Reflector[T]) runOnce(ctx context.Context) error {
@@ -145,13 +142,10 @@ func (r *Reflector[T]) runOnce(ctx context.Context) error {
 	}
 	defer free()
 	r.origin = shareProbes(r.source)
-	defer r.origin.leave()
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.prober.stop()
 	defer cancel()
-	if held, ok := r.store.(store.Snapshotter[T]); ok {
-		r.holds(held.Snapshot().ResourceVersion())
-	}
+	r.holds(r.content().ResourceVersion())
 	r.finds(ctx)
 	r.prober.start(ctx)
 	return r.run(ctx)
@@ -212,4 +206,18 @@ func (r *Reflector[T]) Status() Status {
 		s.Sharing = r.sharing()
 	}
 	return s
+}
+
+// keepers has the stores that a reflector keeps now: two would undo each other's lists.
+var keepers sync.Map
+
+// keeps claims a store for one run. A store that is no pointer has no identity to claim.
+func keeps(st any) (free func(), err error) {
+	if reflect.ValueOf(st).Kind() != reflect.Pointer {
+		return func() {}, nil
+	}
+	if _, taken := keepers.LoadOrStore(st, true); taken {
+		return nil, errors.New("reflector: another reflector keeps this store: give each its own, or join several collections by informer.NewUnion")
+	}
+	return func() { keepers.Delete(st) }, nil
 }

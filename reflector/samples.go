@@ -1,13 +1,15 @@
 package reflector
 
 import (
+	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/causes"
 	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/metrics"
-	"github.com/tributary-go/tributary/store"
 )
 
 var table = metrics.NewTable([]string{"reflector"},
@@ -43,13 +45,58 @@ func (r *Reflector[T]) Samples(name string) iter.Seq[metrics.Sample] { return r.
 
 // Follow implements [metrics.Follower]. If the store has no snapshots, there are no changes.
 func (r *Reflector[T]) Follow(name string) (changes func() iter.Seq[metrics.Change]) {
-	copied, ok := r.store.(store.Snapshotter[T])
-	if !ok || r.missing != nil {
-		return func() iter.Seq[metrics.Change] { return func(func(metrics.Change) bool) {} }
-	}
-	return following.Snapshots(name, func() string { return following.Resource(r.source) }, copied.Snapshot)
+	return following.Snapshots(name, func() string { return following.Resource(r.source) }, r.content)
 }
 
 // Samples are the numbers of a Status, under the name of its reflector. Times are seconds since
 // 1970, and left out if they are zero.
 func (s Status) Samples(name string) iter.Seq[metrics.Sample] { return slices.Values(table(s, name)) }
+
+// Causes implements [github.com/tributary-go/tributary/metrics.Explainer].
+func (r *Reflector[T]) Causes(name string) iter.Seq2[string, error] { return r.Status().Causes(name) }
+
+// Causes yields Err, if there is one, and what the verdict adds to it. A copy that is only not
+// synced yet needs no cause; one whose probes fail is going to be stale.
+func (s Status) Causes(name string) iter.Seq2[string, error] {
+	var all []error
+	if s.Err != nil {
+		all = append(all, s.Err)
+	}
+	switch v := s.Verdict(0); {
+	case v.Err != nil && v.State() != StateSyncing && (s.Err == nil || !errors.Is(v.Err, s.Err)):
+		all = append(all, v.Err)
+	case s.Err == nil && s.ProbeErr != nil:
+		all = append(all, fmt.Errorf("the last probe: %w", s.ProbeErr))
+	}
+	return causes.Each(name, all)
+}
+
+// Metrics receives a reflector's measurements, on the goroutine of Run: methods must not block.
+// Label values are the texts of [Class], so their number is bounded.
+type Metrics interface {
+	// ListEnded is called for each list, whether it completed or not.
+	ListEnded(ListStats)
+	// WatchEnded is called for each watch.
+	WatchEnded(WatchStats)
+}
+
+// ListStats is one list: a LIST with all its pages, or the initial part of a watch list.
+type ListStats struct {
+	// Cause is why the list was made: [OK] for the first one, else the class of the error, or of
+	// the end of a watch, that made it necessary.
+	Cause Class
+	// WatchList: it was a watch that sends the state first.
+	WatchList bool
+	// Class is how it ended; [OK] when the store took it.
+	Class    Class
+	Duration time.Duration
+	Items    int
+}
+
+// WatchStats is one watch.
+type WatchStats struct {
+	// Class is how it ended; [Short] is one that brought nothing and ended at once.
+	Class    Class
+	Duration time.Duration
+	Events   int
+}

@@ -3,6 +3,9 @@ package reflector
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -116,7 +119,7 @@ func (s Status) Ended(err error, at time.Time) Status {
 	if s.Err == nil || !errors.Is(err, s.Err) {
 		s.Since, s.Attempts = at, 0
 	}
-	if s.Err, s.Class = err, classify(err); s.Class == Unknown { // of the program
+	if s.Err, s.Class = err, Classify(err); s.Class == Unknown { // of the program
 		s.Class = Ended
 	}
 	return s
@@ -148,8 +151,9 @@ type statusKeeper struct {
 	// outlives a good connection.
 	lost   error
 	losses losses
-	proof  proof // ProvenAt, and the claims behind it
-	polls  bool  // lists stand in for watches
+	logged map[Class]time.Time // when each class of failures was last logged
+	proof  proof               // ProvenAt, and the claims behind it
+	polls  bool                // lists stand in for watches
 	// Of the newest list: when it had been read, and how long that took.
 	listedAt time.Time
 	listTook time.Duration
@@ -239,10 +243,8 @@ func (k *statusKeeper) read() Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.now
-	s.Lists = make(map[Class]int, len(k.now.Lists))
-	for class, n := range k.now.Lists {
-		s.Lists[class] = n
-	}
+	s.Lists = map[Class]int{}
+	maps.Copy(s.Lists, k.now.Lists)
 	if k.request != nil {
 		s.Phase = Waiting
 	}
@@ -255,8 +257,9 @@ func (k *statusKeeper) read() Status {
 	return s
 }
 
-// failed records a failure. It reports whether its class is news, and since when the copy fails.
-func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool, since time.Time) {
+// failed records a failure. It reports whether its class is news, whether that is due to be logged,
+// and since when the copy fails.
+func (k *statusKeeper) failed(class Class, err error, at time.Time) (news, due bool, since time.Time) {
 	k.change(func(s *Status) {
 		news = s.Class != class
 		if s.Err == nil {
@@ -273,8 +276,11 @@ func (k *statusKeeper) failed(class Class, err error, at time.Time) (news bool, 
 			s.Contradiction = err
 		}
 		since = s.Since
+		if last, known := k.logged[class]; news && (!known || last.Before(since) || at.Sub(last) >= logAgain) {
+			k.logged[class], due = at, true
+		}
 	})
-	return news, since
+	return news, due, since
 }
 
 // polled records a list that stood in for a watch: with healed the copy is whole, and the failure
@@ -297,7 +303,7 @@ func (k *statusKeeper) well(healed bool) (news bool) {
 		}
 		switch {
 		case k.lost != nil:
-			s.Err, s.Class, s.Attempts = k.lost, classify(k.lost), 0
+			s.Err, s.Class, s.Attempts = k.lost, Classify(k.lost), 0
 			return
 		case !s.ProvenAt.IsZero() && !k.proof.whole(): // else the verdict says that it may be old
 			if s.Err == nil {
@@ -310,4 +316,84 @@ func (k *statusKeeper) well(healed bool) (news bool) {
 		s.Err, s.Class, s.Since, s.Attempts = nil, OK, time.Time{}, 0
 	})
 	return news
+}
+
+// Sum is the Status of several copies that are one collection to their reader, by their names. The
+// sum is synced if all copies are, failing if one is, and its LastContact is the oldest; so are its
+// ProvenAt, LastEvent and LastProgress. Its [Verdict] is that of the first copy that is not right,
+// and names all such copies. Its resource version is empty, since versions of several copies have
+// no sum. Without copies it is idle and synced.
+func Sum(parts iter.Seq2[string, Status]) Status {
+	sum := Status{Phase: Idle, Synced: true, Class: OK, Lists: map[Class]int{}}
+	first := true
+	for name, s := range parts {
+		if first || rank(s.Phase) > rank(sum.Phase) {
+			sum.Phase = s.Phase
+		}
+		sum.ProvenAt = earlier(first, sum.ProvenAt, s.ProvenAt)
+		sum.ProofInterval = max(sum.ProofInterval, s.ProofInterval)
+		if sum.ProbeErr == nil && s.ProbeErr != nil {
+			sum.ProbeErr = fmt.Errorf("member %q: %w", name, s.ProbeErr)
+		}
+		sum.LastContact = earlier(first, sum.LastContact, s.LastContact)
+		sum.LastEvent = earlier(first, sum.LastEvent, s.LastEvent)
+		sum.LastProgress = earlier(first, sum.LastProgress, s.LastProgress)
+		if sum.Contradiction == nil && s.Contradiction != nil {
+			sum.Contradiction = fmt.Errorf("member %q: %w", name, s.Contradiction)
+		}
+		if sum.Err == nil && s.Err != nil {
+			sum.Err, sum.Class, sum.Since, sum.Attempts = fmt.Errorf("member %q: %w", name, s.Err), s.Class, s.Since, s.Attempts
+		}
+		if s.RetryAt.After(sum.RetryAt) {
+			sum.RetryAt, sum.RetryAfter = s.RetryAt, s.RetryAfter
+		}
+		sum.add(s)
+		sum.parts = append(sum.parts, part{name, s})
+		first = false
+	}
+	return sum
+}
+
+// part is one copy of a sum.
+type part struct {
+	name   string
+	status Status
+}
+
+// add takes in the parts of a Status that add up.
+func (s *Status) add(part Status) {
+	s.Synced = s.Synced && part.Synced
+	for class, n := range part.Lists {
+		s.Lists[class] += n
+	}
+	s.Watches += part.Watches
+	s.Events += part.Events
+	s.Failures += part.Failures
+	s.Skipped += part.Skipped
+	s.Unplaced += part.Unplaced
+	s.Listed += part.Listed
+	s.Unusable += part.Unusable
+	s.Stale += part.Stale
+	s.Sharing.Same += part.Sharing.Same
+	s.Sharing.Lookups += part.Sharing.Lookups
+	s.Sharing.Hits += part.Sharing.Hits
+	s.Sharing.Bytes += part.Sharing.Bytes
+	s.Sharing.Shared += part.Sharing.Shared
+	s.Sharing.Entries += part.Sharing.Entries
+	s.Sharing.Held += part.Sharing.Held
+	s.Sharing.Changing += part.Sharing.Changing
+}
+
+// earlier is the earlier of two times, of which the first one does not count yet if there is only
+// one.
+func earlier(first bool, so, now time.Time) time.Time {
+	if first || now.Before(so) {
+		return now
+	}
+	return so
+}
+
+// rank orders the phases: a sum has the phase of the part that is farthest from following.
+func rank(p Phase) int {
+	return slices.Index([]Phase{Watching, Listing, Waiting, Idle, Stopped}, p)
 }

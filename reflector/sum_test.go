@@ -65,7 +65,7 @@ func TestSumIsAsRightAsEachPart(t *testing.T) {
 	require.Equal(t, Verdict{Class: OK}, sum(right).Verdict(time.Minute))
 	change := func(do func(*Status)) Status { s := right; do(&s); return s }
 	for class, last := range map[Class]Status{
-		History:     change(func(s *Status) { s.Contradiction = historyError{"ns/a", "it is not held"} }),
+		History:     change(func(s *Status) { s.Contradiction = historyError("ns/a", "it is not held") }),
 		Undecodable: change(func(s *Status) { s.Listed, s.Unusable = 2, 2 }),
 		NotSynced:   change(func(s *Status) { s.Synced = false }),
 		Stale:       change(func(s *Status) { s.ProvenAt = now.Add(-time.Hour) }),
@@ -82,8 +82,8 @@ func TestSumIsAsRightAsEachPart(t *testing.T) {
 // TestContradictionOutlivesTheRelistThatFails: neither the failure of the relist nor another loss
 // hides that the copy is wrong. A list that succeeds ends it.
 func TestContradictionOutlivesTheRelistThatFails(t *testing.T) {
-	keeper := statusKeeper{now: Status{Phase: Watching, Synced: true, ProvenAt: time.Now(), Class: OK}}
-	contradiction := historyError{"ns/a", "it is not held"}
+	keeper := statusKeeper{logged: map[Class]time.Time{}, now: Status{Phase: Watching, Synced: true, ProvenAt: time.Now(), Class: OK}}
+	contradiction := historyError("ns/a", "it is not held")
 	keeper.failed(History, contradiction, time.Now())
 	keeper.failed(Undecodable, errors.New("no object"), time.Now())
 	keeper.failed(ServerError, errors.New("no list"), time.Now())

@@ -102,16 +102,14 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) {
 func (r *Reflector[T]) load(w *openWatch[T]) {
 	r.enter(Listing)
 	read := r.readFor(w.step)
-	w.load = newLoad(read, func(events iter.Seq2[listwatch.Event[T], error]) outcome {
-		return r.replace(w.initial(events, read), read, w.guard)
-	})
+	w.load = newLoad(read, func(events iter.Seq2[listwatch.Event[T], error]) { r.replace(w.initial(events, read), read, w.guard) })
 }
 
 // loaded takes in the state, and reports whether its watch goes on.
 func (r *Reflector[T]) loaded(ctx context.Context, w *openWatch[T]) bool {
-	l := w.load
+	read := w.load.read
 	w.load = nil
-	if !r.listEnded(ctx, w.step, l.outcome, l.read) || ctx.Err() != nil {
+	if r.listEnded(ctx, w.step, read); !read.complete || ctx.Err() != nil {
 		return false
 	}
 	s := r.next()
@@ -223,7 +221,7 @@ func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error
 // alone; the watch ends all the same when a relist may heal the loss now.
 func (r *Reflector[T]) lost(w *openWatch[T], event listwatch.Event[T], err error, now time.Time) (alone bool) {
 	err = stream.Cause(w.guard.Ctx, err)
-	class := classify(err)
+	class := Classify(err)
 	if lostBy(class) == "" {
 		w.outcome.err = err
 		return false
@@ -248,7 +246,7 @@ func (r *Reflector[T]) bookmarked(w *openWatch[T], version string) {
 	case store.Version(version).Before(store.Version(w.position.at)): // a probe can tell why
 		r.prober.within(0)
 	case r.machine.healing.due(time.Now()): // a lost event is still to be healed, and now it may
-		w.outcome.err = doubtError{r.machine.healing.doubt}
+		w.outcome.err = &fault{class: r.machine.healing.doubt, text: "an event was lost or did not fit earlier, and the relist that heals it may be made now"}
 	}
 }
 
@@ -278,14 +276,14 @@ func (r *Reflector[T]) pass(event listwatch.Event[T]) (err error) {
 		}
 	}
 	if err != nil {
-		return storeError{err}
+		return storeError(err)
 	}
 	return nil
 }
 
 // skipped counts an event or object that puts the copy in doubt, and shows it.
 func (r *Reflector[T]) skipped(err error, key string, unusable bool) {
-	class := classify(err)
+	class := Classify(err)
 	r.status.change(func(s *Status) {
 		if class == Unplaced {
 			s.Unplaced++

@@ -100,7 +100,7 @@ func (r *Refs[T]) attempt(run *run, wanted func() bool, request func(t **turn) e
 	if !pace.Sleep(run.Ctx, run.delay) {
 		return context.Cause(run.Ctx)
 	}
-	turn, err := r.gate.enter(run.Ctx, r.urgent(run))
+	turn, err := r.gate.enter(run.Ctx, run.urgent)
 	if err != nil {
 		return err
 	}
@@ -112,12 +112,6 @@ func (r *Refs[T]) attempt(run *run, wanted func() bool, request func(t **turn) e
 	}
 	r.leaveTurn(&turn, err)
 	return err
-}
-
-func (r *Refs[T]) urgent(run *run) <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return run.urgent
 }
 
 // send notes that the request is sent now, unless it is not wanted any more.
@@ -308,14 +302,14 @@ func (r *Refs[T]) ended(e *entry[T], done *run, err error) *run {
 		return r.newRun(e, pace.Jitter(pace.ResumeSpread))
 	}
 	e.failures++
-	delay := told(err) + backoff(e.failures, pace.Limit)
+	delay := pace.Told(err) + backoff(e.failures, pace.Limit)
 	switch {
 	case class == reflector.OK, class == reflector.Disconnected && !done.read.IsZero(): // at once
 	case done.read.IsZero() && !done.lists && noWatchList(class):
 		r.rest.Begin(now)
 		delay = 0
 	case done.read.IsZero() && r.gate.keeps(class):
-		e.failure, delay = &failure{class, err, now, !ofServer(class)}, told(err)+pace.Jitter(pace.ResumeSpread)
+		e.failure, delay = &failure{class, err, now, !ofServer(class)}, pace.Told(err)+pace.Jitter(pace.ResumeSpread)
 	case class == reflector.WentBack, class == reflector.TooLarge, class == reflector.Expired:
 		e.doubt, delay = true, pace.Jitter(pace.ResumeSpread)
 		if e.failures > 2 {

@@ -139,9 +139,6 @@ func ofServer(class reflector.Class) bool {
 	return false
 }
 
-// told is the wait that the server asked for, within its bound.
-func told(err error) time.Duration { return min(pace.RetryAfter(err), pace.ToldLimit) }
-
 // backoff is a random delay after so many failures in a row.
 func backoff(failures int, limit time.Duration) time.Duration {
 	return pace.Jitter(pace.Doubled(pace.Initial, limit, failures-1))

@@ -19,8 +19,8 @@ import (
 type Option func(*options)
 
 type options struct {
-	missing      error // options that are nil
-	log          *logr.Logger
+	missing      error              // options that are nil
+	log          []reflector.Option // with the logger, if one was given
 	pace         int
 	idle         time.Duration
 	share        int
@@ -72,7 +72,9 @@ func WithLiveness(d time.Duration) Option { return func(o *options) { o.liveness
 func WithWatchTimeout(d time.Duration) Option { return func(o *options) { o.watchTimeout = d } }
 
 // WithLogger logs to log. Default: the logger in Run's context, else klog's.
-func WithLogger(log logr.Logger) Option { return func(o *options) { o.log = &log } }
+func WithLogger(log logr.Logger) Option {
+	return func(o *options) { o.log = []reflector.Option{reflector.WithLogger(log)} }
+}
 
 // FromOwners keeps owners and names equal to the references of an informer's objects, while Run
 // runs. The UID of an object is its owner. names is called on a goroutine of Run.
@@ -100,13 +102,6 @@ func apply(list []Option) options {
 	o := defaults()
 	o.missing = null.Options("refs", list, func(option Option) { option(&o) })
 	return o
-}
-
-func (o options) logger() []reflector.Option {
-	if o.log == nil {
-		return nil
-	}
-	return []reflector.Option{reflector.WithLogger(*o.log)}
 }
 
 func (o options) validate() error {

@@ -3,6 +3,7 @@ package refs
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/reflector"
@@ -131,4 +132,103 @@ func (e *entry[T]) ownerList() []types.UID {
 	list := slices.Clone(e.owners)
 	slices.Sort(list)
 	return list
+}
+
+// SecretsOf returns the names of all Secrets that a pod mentions: by its volumes, projected
+// volumes, environment, image pull secrets, and the secrets that its volumes' drivers need. It is
+// the list by which the Node authorizer permits a kubelet to read them, except for those of its
+// persistent volumes.
+func SecretsOf(pod *corev1.Pod) Names { return In(pod.Namespace, mentionsOf(pod).secrets...) }
+
+// ConfigMapsOf returns the names of all ConfigMaps that a pod mentions: by its volumes, projected
+// volumes and environment.
+func ConfigMapsOf(pod *corev1.Pod) Names { return In(pod.Namespace, mentionsOf(pod).configMaps...) }
+
+// mentions are names, in the order of the pod. Doubles and empty names do no harm.
+type mentions struct{ secrets, configMaps []string }
+
+func mentionsOf(pod *corev1.Pod) (m mentions) {
+	for i := range pod.Spec.ImagePullSecrets {
+		m.secret(&pod.Spec.ImagePullSecrets[i])
+	}
+	for i := range pod.Spec.InitContainers {
+		m.environment(pod.Spec.InitContainers[i].Env, pod.Spec.InitContainers[i].EnvFrom)
+	}
+	for i := range pod.Spec.Containers {
+		m.environment(pod.Spec.Containers[i].Env, pod.Spec.Containers[i].EnvFrom)
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		m.environment(pod.Spec.EphemeralContainers[i].Env, pod.Spec.EphemeralContainers[i].EnvFrom)
+	}
+	for i := range pod.Spec.Volumes {
+		m.volume(&pod.Spec.Volumes[i].VolumeSource)
+	}
+	return m
+}
+
+func (m *mentions) secret(ref *corev1.LocalObjectReference) {
+	if ref != nil {
+		m.secrets = append(m.secrets, ref.Name)
+	}
+}
+
+func (m *mentions) configMap(name string) { m.configMaps = append(m.configMaps, name) }
+
+func (m *mentions) environment(env []corev1.EnvVar, from []corev1.EnvFromSource) {
+	for i := range from {
+		if source := from[i].SecretRef; source != nil {
+			m.secret(&source.LocalObjectReference)
+		}
+		if source := from[i].ConfigMapRef; source != nil {
+			m.configMap(source.Name)
+		}
+	}
+	for i := range env {
+		source := env[i].ValueFrom
+		if source == nil {
+			continue
+		}
+		if source.SecretKeyRef != nil {
+			m.secret(&source.SecretKeyRef.LocalObjectReference)
+		}
+		if source.ConfigMapKeyRef != nil {
+			m.configMap(source.ConfigMapKeyRef.Name)
+		}
+	}
+}
+
+func (m *mentions) volume(v *corev1.VolumeSource) {
+	switch {
+	case v.Secret != nil:
+		m.secrets = append(m.secrets, v.Secret.SecretName)
+	case v.ConfigMap != nil:
+		m.configMap(v.ConfigMap.Name)
+	case v.Projected != nil:
+		for i := range v.Projected.Sources {
+			if source := v.Projected.Sources[i].Secret; source != nil {
+				m.secret(&source.LocalObjectReference)
+			}
+			if source := v.Projected.Sources[i].ConfigMap; source != nil {
+				m.configMap(source.Name)
+			}
+		}
+	case v.CSI != nil:
+		m.secret(v.CSI.NodePublishSecretRef)
+	case v.AzureFile != nil:
+		m.secrets = append(m.secrets, v.AzureFile.SecretName)
+	case v.CephFS != nil:
+		m.secret(v.CephFS.SecretRef)
+	case v.Cinder != nil:
+		m.secret(v.Cinder.SecretRef)
+	case v.FlexVolume != nil:
+		m.secret(v.FlexVolume.SecretRef)
+	case v.ISCSI != nil:
+		m.secret(v.ISCSI.SecretRef)
+	case v.RBD != nil:
+		m.secret(v.RBD.SecretRef)
+	case v.ScaleIO != nil:
+		m.secret(v.ScaleIO.SecretRef)
+	case v.StorageOS != nil:
+		m.secret(v.StorageOS.SecretRef)
+	}
 }

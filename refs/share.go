@@ -17,9 +17,6 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// refusedFor is how long names keep their own watches if the watch of their namespace is refused.
-const refusedFor = time.Hour
-
 // space is a namespace, as long as it has names.
 type space[T store.Object] struct {
 	name    string
@@ -316,7 +313,7 @@ func (r *Refs[T]) endedShare(s *space[T], h *share, done *run, err error) *run {
 	if h.failures++; lived {
 		h.failures = 0
 	}
-	delay := told(err) + pace.Jitter(pace.ResumeSpread)
+	delay := pace.Told(err) + pace.Jitter(pace.ResumeSpread)
 	switch {
 	case clean, r.gate.keeps(class) && done.read.IsZero(): // the gate waits for the server
 	case ofServer(class), class == reflector.OK, class == reflector.Silent, class == reflector.WentBack,
@@ -324,7 +321,7 @@ func (r *Refs[T]) endedShare(s *space[T], h *share, done *run, err error) *run {
 		h.doubt = true
 		delay = backoff(max(1, h.failures), pace.Limit)
 	default:
-		s.refused = now.Add(refusedFor)
+		s.refused = now.Add(pace.Forbidden)
 		r.log.Info("The namespace is not watched: each name has a watch of its own", "namespace", s.name, "class", class, "reason", err.Error())
 		r.part(s, errAlone)
 		return nil

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources/internal/access"
 )
@@ -24,9 +25,6 @@ const (
 	nodePause = 30 * time.Second
 	// nodeAgain is the pause after a look that failed, if the server answers otherwise.
 	nodeAgain = 500 * time.Millisecond
-	// nodeForbidden is the pause after a look that the server did not permit. A person has to mend
-	// that.
-	nodeForbidden = time.Hour
 	// asMetadata asks for the metadata of a Node alone, which has kilobytes of status.
 	asMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
@@ -98,7 +96,7 @@ func (n *ownNode) run(ctx context.Context) {
 		case found, unserved:
 			return
 		case forbidden:
-			pause = nodeForbidden
+			pause = pace.Forbidden
 		}
 		if state != unanswered || hurried {
 			again = nil

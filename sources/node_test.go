@@ -165,7 +165,7 @@ func TestANodeThatIsNotSeen(t *testing.T) {
 		says   string // of Mode, or of the problem
 		looks  int32  // within two hours
 	}{
-		"the right is missing":                {403, forbidden, true, `watch; whether the Node "node-1" exists is not known: the account may not get nodes`, 3},
+		"the right is missing":                {403, forbidden, true, `watch; whether the Node "node-1" exists is not known: the account may not get nodes`, 13},
 		"nodes are not served":                {404, "404 page not found", true, "watch", 1},
 		"another object is not there":         {404, elsewhere, true, "watch", 1},
 		"the server fails":                    {500, "hunter2", false, `the API server did not say whether it has a Node "node-1" (server_error)`, 500},

@@ -44,22 +44,26 @@ const (
 // watchers is the name of all watchers of a watch cache.
 const watchers = "watchers"
 
+// takes is what a copy takes of the samples of a family, by the rest of a metric's name. Metrics
+// that the page does not show are not in it.
+type takes map[string]func(*Copy, metrics.Sample)
+
 // families name, by the beginning of a metric's name, the part that the number is of.
 var families = []struct {
 	prefix, kind string
 	labels       int // that a sample about one copy has at least
-	take         func(c *Copy, metric string, s metrics.Sample)
+	takes        takes
 }{
-	{"tributary_reflector_", kindReflector, 1, (*Copy).reflector},
-	{"tributary_informer_", kindInformer, 1, (*Copy).informer},
-	{"tributary_sources_", kindSource, 2, (*Copy).source},
-	{"tributary_refs_", kindRefs, 1, (*Copy).references},
-	{"tributary_watch_cache_", kindCache, 3, (*Copy).cache},
-	{"tributary_apiserver_", kindCache, 3, (*Copy).cache},
-	{"apiserver_", kindCache, 3, (*Copy).cache},
+	{"tributary_reflector_", kindReflector, 1, ofReflector},
+	{"tributary_informer_", kindInformer, 1, ofInformer},
+	{"tributary_sources_", kindSource, 2, ofSource},
+	{"tributary_refs_", kindRefs, 1, ofRefs},
+	{"tributary_watch_cache_", kindCache, 3, ofCache},
+	{"tributary_apiserver_", kindCache, 3, ofCache},
+	{"apiserver_", kindCache, 3, ofCache},
 }
 
-// add takes a sample, and returns its copy. Metrics that the page does not show are passed over.
+// add takes a sample, and returns its copy.
 func (t table) add(s metrics.Sample) *Copy {
 	for _, f := range families {
 		metric, ok := strings.CutPrefix(s.Metric.Name, f.prefix)
@@ -74,146 +78,112 @@ func (t table) add(s metrics.Sample) *Copy {
 			name += "/" + schema.GroupResource{Group: s.Labels[1], Resource: s.Labels[2]}.String()
 		}
 		c := t.copy(name)
-		if f.kind != kindReflector || c.Kind == "" {
+		if c.reflected = c.reflected || f.kind == kindReflector; f.kind != kindReflector || c.Kind == "" {
 			c.Kind = f.kind // an informer and a source have the numbers of their reflectors, too
 		}
-		f.take(c, metric, s)
+		if take := f.takes[metric]; take != nil {
+			take(c, s)
+		}
 		return c
 	}
 	return nil
 }
 
-func (c *Copy) reflector(name string, s metrics.Sample) {
-	c.reflected = true
-	switch name {
-	case "synced":
-		c.synced = s.Value > 0
-	case "not_right":
-		c.verdict(s.Labels[1])
-	case "proven_timestamp_seconds":
-		c.ProvenAt = timeOf(s)
-	case "failing":
-		c.show(s.Labels[1])
-	case "last_contact_timestamp_seconds":
-		c.LastContact = timeOf(s)
-	case "last_event_timestamp_seconds":
-		c.LastEvent = timeOf(s)
-	case "retry_timestamp_seconds":
-		c.RetryAt = timeOf(s)
-	case "failing_since_timestamp_seconds":
-		c.since = timeOf(s)
-	case "events_total":
-		c.Events = int(s.Value)
-	case "received_bytes_total":
-		c.ReceivedBytes = uint64(s.Value)
-	case "shared_bytes_total":
-		c.SharedBytes = uint64(s.Value)
-	}
+var ofReflector = takes{
+	"synced":                          flag(func(c *Copy) *bool { return &c.synced }),
+	"not_right":                       func(c *Copy, s metrics.Sample) { c.verdict(s.Labels[1]) },
+	"failing":                         func(c *Copy, s metrics.Sample) { c.show(s.Labels[1]) },
+	"proven_timestamp_seconds":        instant(func(c *Copy) *time.Time { return &c.ProvenAt }),
+	"last_contact_timestamp_seconds":  instant(func(c *Copy) *time.Time { return &c.LastContact }),
+	"last_event_timestamp_seconds":    instant(func(c *Copy) *time.Time { return &c.LastEvent }),
+	"retry_timestamp_seconds":         instant(func(c *Copy) *time.Time { return &c.RetryAt }),
+	"failing_since_timestamp_seconds": instant(func(c *Copy) *time.Time { return &c.since }),
+	"events_total":                    number(func(c *Copy) *int { return &c.Events }),
+	"received_bytes_total":            number(func(c *Copy) *uint64 { return &c.ReceivedBytes }),
+	"shared_bytes_total":              number(func(c *Copy) *uint64 { return &c.SharedBytes }),
 }
 
-func (c *Copy) informer(name string, s metrics.Sample) {
-	switch name {
-	case "objects":
-		c.Objects = int(s.Value)
-	case "drift_objects":
+var ofInformer = takes{
+	"objects": number(func(c *Copy) *int { return &c.Objects }),
+	"drift_objects": func(c *Copy, s metrics.Sample) {
 		drift := int(s.Value)
 		if c.Drift = &drift; drift > 0 {
 			c.verdict(string(reflector.Drift))
 		}
-	case "handler_lag_events":
-		c.reader(s.Labels[1]).Behind = int(s.Value)
-	case "handler_lag_seconds":
-		c.reader(s.Labels[1]).LagSeconds = s.Value
-	case "handlers_failed":
-		c.reader(s.Labels[1]).Failed = s.Value > 0
-	}
+	},
+	"handler_lag_events":  func(c *Copy, s metrics.Sample) { c.reader(s.Labels[1]).Behind = int(s.Value) },
+	"handler_lag_seconds": func(c *Copy, s metrics.Sample) { c.reader(s.Labels[1]).LagSeconds = s.Value },
+	"handlers_failed":     func(c *Copy, s metrics.Sample) { c.reader(s.Labels[1]).Failed = s.Value > 0 },
 }
 
-func (c *Copy) source(name string, s metrics.Sample) {
-	const reader = "Updates"
-	switch name {
-	case "seen":
-		c.synced = s.Value > 0
-	case "not_right":
-		c.verdict(s.Labels[2])
-	case "restored":
-		c.restored = s.Value > 0
-	case "stale":
-		c.stale = s.Value > 0
-	case "problems":
-		c.show(s.Labels[2])
-	case "pods":
-		c.Objects = int(s.Value)
-	case "last_contact_timestamp_seconds":
-		c.LastContact = timeOf(s)
-	case "last_set_timestamp_seconds":
-		c.LastEvent = timeOf(s)
-	case "reader_pending_states":
-		c.reader(reader).Behind = int(s.Value)
-	case "reader_lag_seconds":
-		c.reader(reader).LagSeconds = s.Value
-	case "updates_total":
-		c.Events += int(s.Value)
-	}
+var ofSource = takes{
+	"seen":                           flag(func(c *Copy) *bool { return &c.synced }),
+	"restored":                       flag(func(c *Copy) *bool { return &c.restored }),
+	"stale":                          flag(func(c *Copy) *bool { return &c.stale }),
+	"not_right":                      func(c *Copy, s metrics.Sample) { c.verdict(s.Labels[2]) },
+	"problems":                       func(c *Copy, s metrics.Sample) { c.show(s.Labels[2]) },
+	"pods":                           number(func(c *Copy) *int { return &c.Objects }),
+	"last_contact_timestamp_seconds": instant(func(c *Copy) *time.Time { return &c.LastContact }),
+	"last_set_timestamp_seconds":     instant(func(c *Copy) *time.Time { return &c.LastEvent }),
+	"reader_pending_states":          func(c *Copy, s metrics.Sample) { c.reader("Updates").Behind = int(s.Value) },
+	"reader_lag_seconds":             func(c *Copy, s metrics.Sample) { c.reader("Updates").LagSeconds = s.Value },
+	"updates_total":                  func(c *Copy, s metrics.Sample) { c.Events += int(s.Value) },
 }
 
-// references takes a number of objects that are followed by name.
-func (c *Copy) references(name string, s metrics.Sample) {
-	switch name {
-	case "synced":
-		c.synced = s.Value > 0
-	case "not_right":
+// ofRefs has the numbers of objects that are followed by name.
+var ofRefs = takes{
+	"synced": flag(func(c *Copy) *bool { return &c.synced }),
+	"not_right": func(c *Copy, s metrics.Sample) {
 		if c.verdict(s.Labels[1]); stateOf(s.Labels[1]) == Syncing {
 			c.synced = false // some names are read for the first time, or anew
 		} else {
 			c.show(s.Labels[1])
 		}
-	case "objects":
-		c.Objects = int(s.Value)
-	case "names":
-		c.Names = int(s.Value)
-	case "watches":
-		c.Watches = int(s.Value)
-	case "last_contact_timestamp_seconds":
-		c.LastContact, c.ProvenAt = timeOf(s), timeOf(s)
-	case "events_total":
-		c.Events = int(s.Value)
-	case "received_bytes_total":
-		c.ReceivedBytes = uint64(s.Value)
-	}
+	},
+	"objects":                        number(func(c *Copy) *int { return &c.Objects }),
+	"names":                          number(func(c *Copy) *int { return &c.Names }),
+	"watches":                        number(func(c *Copy) *int { return &c.Watches }),
+	"last_contact_timestamp_seconds": func(c *Copy, s metrics.Sample) { c.LastContact, c.ProvenAt = timeOf(s), timeOf(s) },
+	"events_total":                   number(func(c *Copy) *int { return &c.Events }),
+	"received_bytes_total":           number(func(c *Copy) *uint64 { return &c.ReceivedBytes }),
 }
 
-// cache takes a number of a watch cache, or of the server that serves it.
-func (c *Copy) cache(name string, s metrics.Sample) {
-	switch name {
-	case "watch_cache_resource_version": // 0 before the first list
-		c.synced = s.Value > 0
-	case "watch_cache_events_received_total":
-		c.Events = int(s.Value)
-	case "objects":
-		c.Objects = int(s.Value)
-	case "bytes", "encoding_bytes":
-		c.HistoryBytes += uint64(s.Value)
-	case "watchers":
-		c.reader(watchers).Count = int(s.Value)
-	case "delivery_lag_seconds_count":
+// ofCache has the numbers of a watch cache, and of the server that serves it. Its version is 0
+// before the first list.
+var ofCache = takes{
+	"watch_cache_resource_version":      flag(func(c *Copy) *bool { return &c.synced }),
+	"watch_cache_events_received_total": number(func(c *Copy) *int { return &c.Events }),
+	"objects":                           number(func(c *Copy) *int { return &c.Objects }),
+	"bytes":                             func(c *Copy, s metrics.Sample) { c.HistoryBytes += uint64(s.Value) },
+	"encoding_bytes":                    func(c *Copy, s metrics.Sample) { c.HistoryBytes += uint64(s.Value) },
+	"watchers":                          func(c *Copy, s metrics.Sample) { c.reader(watchers).Count = int(s.Value) },
+	"delivery_lag_seconds_count":        taken(func(c *Copy) *float64 { return &c.delivered }),
+	"delivery_lag_seconds_sum":          taken(func(c *Copy) *float64 { return &c.waited }),
+	"terminated_watchers_total":         number(func(c *Copy) *int { return &c.CutWatchers }),
+	"failing":                           func(c *Copy, s metrics.Sample) { c.show(s.Labels[3]) },
+	"not_right":                         func(c *Copy, s metrics.Sample) { c.verdict(s.Labels[3]) },
+	"proven_timestamp_seconds":          instant(func(c *Copy) *time.Time { return &c.ProvenAt }),
+	"stale_since_timestamp_seconds":     instant(func(c *Copy) *time.Time { return &c.since }),
+}
+
+func flag(of func(*Copy) *bool) func(*Copy, metrics.Sample) {
+	return func(c *Copy, s metrics.Sample) { *of(c) = s.Value > 0 }
+}
+
+func number[N int | uint64 | float64](of func(*Copy) *N) func(*Copy, metrics.Sample) {
+	return func(c *Copy, s metrics.Sample) { *of(c) = N(s.Value) }
+}
+
+func instant(of func(*Copy) *time.Time) func(*Copy, metrics.Sample) {
+	return func(c *Copy, s metrics.Sample) { *of(c) = timeOf(s) }
+}
+
+// taken is number for the step at which a watcher takes an event.
+func taken(of func(*Copy) *float64) func(*Copy, metrics.Sample) {
+	return func(c *Copy, s metrics.Sample) {
 		if s.Labels[3] == "take" {
-			c.delivered = s.Value
+			*of(c) = s.Value
 		}
-	case "delivery_lag_seconds_sum":
-		if s.Labels[3] == "take" {
-			c.waited = s.Value
-		}
-	case "terminated_watchers_total":
-		c.CutWatchers = int(s.Value)
-	case "failing":
-		c.show(s.Labels[3])
-	case "not_right":
-		c.verdict(s.Labels[3])
-	case "proven_timestamp_seconds":
-		c.ProvenAt = timeOf(s)
-	case "stale_since_timestamp_seconds":
-		c.since = timeOf(s)
 	}
 }
 

@@ -104,11 +104,9 @@ func TestRights(t *testing.T) {
 // TestAlerts: the rules have Prometheus' form, and use metrics, labels and classes that exist.
 func TestAlerts(t *testing.T) {
 	atRoot(t)
-	source, err := os.ReadFile("prom/doc.go")
-	require.NoError(t, err)
 	labels := map[string][]string{}
-	for _, row := range regexp.MustCompile(`\| (tributary_\w+) +\| \w+ +\| ([\w, ]+?) +\|`).FindAllStringSubmatch(string(source), -1) {
-		labels[row[1]] = strings.Split(row[2], ", ")
+	for _, row := range metricRow.FindAllStringSubmatch(read(t, "docs/reference/metrics.md"), -1) {
+		labels[row[1]] = strings.Split(row[3], ", ")
 	}
 	require.Greater(t, len(labels), 20)
 	var rules struct {

@@ -22,6 +22,9 @@ const (
 	// 500 clients are cut together, the clients arrive at 10 a millisecond, and each has as long
 	// again to connect before 100 ms are over.
 	ResumeSpread = 50 * time.Millisecond
+	// Forbidden is how long a request that the server does not permit is left alone, where the
+	// program goes on without its answer: a person has to mend that.
+	Forbidden = 10 * time.Minute
 )
 
 // Doubled is the initial delay doubled n times, up to the limit.
@@ -34,6 +37,9 @@ func Doubled(initial, limit time.Duration, n int) time.Duration {
 	}
 	return min(delay, limit)
 }
+
+// Told is the wait that the server asked for, within its bound.
+func Told(err error) time.Duration { return min(RetryAfter(err), ToldLimit) }
 
 // RetryAfter is the wait that the server asked for; zero if it asked for none.
 func RetryAfter(err error) time.Duration {

@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"iter"
-	"net/netip"
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/sources"
@@ -19,11 +16,11 @@ import (
 // endedSource is the name in Status of the checkpoint, if no owners are asked for.
 const endedSource = "ended pods"
 
-// maxEnded bounds the pods of a checkpoint, in bytes of their protobuf.
+// maxEnded bounds the pods of a checkpoint, in bytes of their JSON.
 const maxEnded = 64 << 20
 
 // endedContent is the losses of a node with their pods, in JSON.
-var endedContent = checkpoint.Content[[]loss]{Magic: "TRBENDS\x01", Suffix: ".ended", Encode: encodeEnded, Decode: decodeEnded}
+var endedContent = checkpoint.Content[[]loss]{Magic: "TRBENDS\x02", Suffix: ".ended", Encode: encodeEnded, Decode: decodeEnded}
 
 // losses has all losses, for a checkpoint. A pod that has not ended loses its present values at the
 // time of the checkpoint: if no source has it after a restart, they were true until then.
@@ -51,7 +48,7 @@ func (l *Lookup) restore(ctx context.Context) (save func() (stop func())) {
 		pod.Ended = one.at // until a source has the pod
 		e.control(one.record, pod)
 		for _, v := range one.values {
-			e.place(v, entry{one.record, one.at}, held)
+			e.place(v, entry{one.record, v.kind, one.at}, held)
 		}
 		l.lost = append(l.lost, one)
 	}
@@ -61,22 +58,14 @@ func (l *Lookup) restore(ctx context.Context) (save func() (stop func())) {
 }
 
 type endedPod struct {
-	Key                 string
-	Pod, Mirror, Live   []byte `json:",omitempty"` // in protobuf
-	PodFrom, StatusFrom string
-	Sources             []string
-	MirrorCurrent       bool
-	Losses              []endedValues
+	Key    string
+	Pod    sources.MergedPod
+	Losses []endedValues
 }
 
 type endedValues struct {
 	At     time.Time
-	Values []endedValue
-}
-
-type endedValue struct {
-	Kind valueKind
-	Text string
+	Values [][]byte // the kind, and the text
 }
 
 // encodeEnded has the pods that lost something last, as far as there is room.
@@ -86,45 +75,24 @@ func encodeEnded(losses []loss) ([]byte, error) {
 		if byRecord[one.record] == nil {
 			order = append(order, one.record)
 		}
-		values := make([]endedValue, len(one.values))
-		for i, v := range one.values {
-			if values[i] = (endedValue{v.kind, v.text}); v.kind == addressValue {
-				values[i].Text = v.address.String()
-			}
+		saved := endedValues{At: one.at}
+		for _, v := range one.values {
+			saved.Values = append(saved.Values, append([]byte{byte(v.kind)}, v.text...))
 		}
-		byRecord[one.record] = append(byRecord[one.record], endedValues{one.at, values})
+		byRecord[one.record] = append(byRecord[one.record], saved)
 	}
-	all, size := []endedPod(nil), 0
+	all, size := []json.RawMessage(nil), 0
 	for _, r := range order {
-		pod := r.now.Load()
-		saved := endedPod{
-			Key: r.key, PodFrom: pod.PodFrom, StatusFrom: pod.StatusFrom, Sources: pod.Sources,
-			MirrorCurrent: pod.MirrorCurrent, Losses: byRecord[r],
+		data, err := json.Marshal(endedPod{r.key, r.now.Load().MergedPod, byRecord[r]})
+		if err != nil {
+			return nil, err
 		}
-		for from, to := range saved.states(pod) {
-			if *from == nil {
-				continue
-			}
-			data, err := (*from).Marshal()
-			if err != nil {
-				return nil, err
-			}
-			*to = data
-			size += len(data)
-		}
-		if size > maxEnded {
+		if size += len(data); size > maxEnded {
 			break
 		}
-		all = append(all, saved)
+		all = append(all, data)
 	}
 	return json.Marshal(all)
-}
-
-// states pairs the pod of each source with its place in the checkpoint.
-func (saved *endedPod) states(p *Pod) iter.Seq2[**corev1.Pod, *[]byte] {
-	return func(yield func(**corev1.Pod, *[]byte) bool) {
-		_ = yield(&p.Pod, &saved.Pod) && yield(&p.Mirror, &saved.Mirror) && yield(&p.Live, &saved.Live)
-	}
 }
 
 // decodeEnded returns the losses in the order of their times.
@@ -134,18 +102,20 @@ func decodeEnded(body []byte) (losses []loss, err error) {
 		return nil, errNoEnded
 	}
 	for i := range all {
-		r, err := all[i].record()
-		if err != nil {
-			return nil, err
+		if all[i].Pod.Pod == nil {
+			return nil, errNoEnded
 		}
+		r := &record{key: all[i].Key}
+		r.now.Store(&Pod{MergedPod: all[i].Pod})
 		for _, one := range all[i].Losses {
-			values := make([]value, len(one.Values))
-			for k, v := range one.Values {
-				if values[k], err = v.value(); err != nil {
-					return nil, err
+			restored := loss{record: r, at: one.At}
+			for _, v := range one.Values {
+				if len(v) == 0 {
+					return nil, errNoEnded
 				}
+				restored.values = append(restored.values, value{valueKind(v[0]), string(v[1:])})
 			}
-			losses = append(losses, loss{r, one.At, values})
+			losses = append(losses, restored)
 		}
 	}
 	slices.SortStableFunc(losses, func(a, b loss) int { return a.at.Compare(b.at) })
@@ -153,34 +123,3 @@ func decodeEnded(body []byte) (losses []loss, err error) {
 }
 
 var errNoEnded = errors.New("its pods cannot be decoded")
-
-func (saved *endedPod) record() (*record, error) {
-	pod := &Pod{MergedPod: sources.MergedPod{
-		PodFrom: saved.PodFrom, StatusFrom: saved.StatusFrom, Sources: saved.Sources, MirrorCurrent: saved.MirrorCurrent,
-	}}
-	for to, data := range saved.states(pod) {
-		if *data == nil {
-			continue
-		}
-		if *to = new(corev1.Pod); (*to).Unmarshal(*data) != nil {
-			return nil, errNoEnded
-		}
-	}
-	if pod.Pod == nil {
-		return nil, errNoEnded
-	}
-	r := &record{key: saved.Key}
-	r.now.Store(pod)
-	return r, nil
-}
-
-func (v endedValue) value() (value, error) {
-	if v.Kind != addressValue {
-		return value{kind: v.Kind, text: v.Text}, nil
-	}
-	address, err := netip.ParseAddr(v.Text)
-	if err != nil {
-		return value{}, errNoEnded
-	}
-	return value{kind: v.Kind, address: address}, nil
-}

@@ -140,7 +140,7 @@ func TestKeptPodsSurviveRestarts(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, asked, w.asked())
 		})
-		require.NoError(t, os.WriteFile(file, []byte("TRBENDS\x01 and then nothing of use, but long enough to be looked at"), 0o600))
+		require.NoError(t, os.WriteFile(file, []byte("TRBENDS\x02 and then nothing of use, but long enough to be looked at"), 0o600))
 		run(func(s *node, _, _ *scripted) {
 			require.ErrorContains(t, ownersStatus(s).Problems[0], "checkpoint "+file+" is not used: its checksum is wrong")
 		})

@@ -23,10 +23,10 @@ type Lookup struct {
 	keep   time.Duration
 	pods   *sources.Sources
 	owners *owners // nil: they are not asked for
-	now    atomic.Pointer[tables]
+	now    atomic.Pointer[table]
 	saver  atomic.Pointer[checkpoint.Saver[[]loss]] // of lost; nil: no checkpoint
 
-	// These belong to the goroutine that changes the tables.
+	// These belong to the goroutine that changes the table.
 	lost    []loss            // in the order of their times
 	uses    map[types.UID]int // of controllers, by records
 	scratch []value
@@ -56,7 +56,7 @@ func New(pods *sources.Sources, options ...Option) *Lookup {
 		panic("lookup: New: the sources are nil: make them with sources.New")
 	}
 	l := &Lookup{pods: pods, uses: map[types.UID]int{}}
-	l.now.Store(&tables{})
+	l.now.Store(&table{})
 	if err := null.Options("lookup: New", options, func(option Option) { option(l) }); err != nil {
 		panic(err.Error())
 	}
@@ -120,20 +120,14 @@ type Pod struct {
 // ByUID finds a pod by its UID. A static pod is found by each of its UIDs: that of its manifest, of
 // the kubelet and of its mirror. See "Static pods" in the package documentation.
 func (l *Lookup) ByUID(uid types.UID) *Pod {
-	found, _ := l.now.Load().uids.Get(textKey(string(uid)))
-	return l.first(found)
+	return l.byText(uidValue, string(uid))
 }
 
 // ByName finds the pod that has a name, or else the last one that had it. That of a static pod ends
 // in the name of the node.
 func (l *Lookup) ByName(namespace, name string) *Pod {
 	var buffer [maxName]byte
-	key := append(append(append(buffer[:0], namespace...), '/'), name...)
-	found, ok := trie.PlaceOfBytes(l.now.Load().names, trie.HashBytes(key), key)
-	if !ok {
-		return nil
-	}
-	return l.first(found.Value)
+	return l.byBytes(nameValue, append(append(append(buffer[:0], namespace...), '/'), name...))
 }
 
 // maxName is the longest namespace, a slash and the longest name.
@@ -143,37 +137,52 @@ const maxName = 63 + 1 + 253
 // container, or of one that was terminated last. The ID may have the name of its runtime, as in
 // containerd://0123.
 func (l *Lookup) ByContainerID(id string) *Pod {
-	found, _ := l.now.Load().containers.Get(textKey(withoutRuntime(id)))
-	return l.first(found)
+	return l.byText(containerValue, withoutRuntime(id))
 }
 
 // ByIP finds the pod that has an IP address of its own. Pods on the network of the node have none.
 func (l *Lookup) ByIP(address netip.Addr) *Pod {
-	address = address.Unmap()
-	found, _ := l.now.Load().addresses.Get(trie.Hash(address), address)
-	return l.first(found)
+	bytes := address.As16()
+	return l.byBytes(addressValue, bytes[:])
 }
 
 // ByCgroup finds the pod of a cgroup by its path, as in /proc/PID/cgroup: that of the pod, or any
 // path below it, of the systemd driver or of cgroupfs. A container can be a node itself, with pods
 // that the sources do not have. For a cgroup of such a pod, ByCgroup finds the pod around it.
 func (l *Lookup) ByCgroup(path string) *Pod {
-	groups := &l.now.Load().cgroups
 	for group, above, ok := lastCgroup(path); ok; group, above, ok = lastCgroup(above) {
-		found, _ := groups.Get(trie.Hash(group), group)
-		if pod := l.first(found); pod != nil {
+		if pod := l.byBytes(cgroupValue, group[:]); pod != nil {
 			return pod
 		}
 	}
 	return nil
 }
 
-// first is the pod that counts, unless it lost the value too long ago.
-func (l *Lookup) first(found []entry) *Pod {
-	if len(found) == 0 || l.expired(found[0].lost) {
+func (l *Lookup) byText(kind valueKind, text string) *Pod {
+	found, _ := l.now.Load().Get(trie.HashString(text), text)
+	return l.first(found, kind)
+}
+
+// byBytes is byText of a text that is still in a buffer.
+func (l *Lookup) byBytes(kind valueKind, text []byte) *Pod {
+	found, ok := trie.PlaceOfBytes(*l.now.Load(), trie.HashBytes(text), text)
+	if !ok {
 		return nil
 	}
-	return found[0].now.Load()
+	return l.first(found.Value, kind)
+}
+
+// first is the pod that counts, unless it lost the value too long ago.
+func (l *Lookup) first(found []entry, kind valueKind) *Pod {
+	for i := range found {
+		if one := &found[i]; one.kind == kind {
+			if l.expired(one.lost) {
+				return nil
+			}
+			return one.now.Load()
+		}
+	}
+	return nil
 }
 
 func (l *Lookup) expired(lost time.Time) bool { return !lost.IsZero() && time.Since(lost) > l.keep }
@@ -187,7 +196,7 @@ func (l *Lookup) changed(pods iter.Seq2[string, sources.MergedPod]) {
 	l.take(e)
 }
 
-// take makes the tables of an edit those of look-ups, without the values that are kept too long.
+// take makes the table of an edit that of look-ups, without the values that are kept too long.
 func (l *Lookup) take(e *edit) {
 	over := 0
 	for over < len(l.lost) && (l.expired(l.lost[over].at) || len(l.lost)-over > maxLost) {
@@ -196,7 +205,7 @@ func (l *Lookup) take(e *edit) {
 	}
 	l.lost = slices.Delete(l.lost, 0, over)
 	if e.written {
-		l.now.Store(&e.tables)
+		l.now.Store(&e.table)
 	}
 	for uid, object := range e.touched {
 		if l.uses[uid] > 0 {

@@ -2,7 +2,13 @@ package lookup
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,8 +22,11 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/internal/trie"
+	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/internal/access"
 	"github.com/tributary-go/tributary/sources/internal/checkpoint"
 )
 
@@ -64,7 +73,7 @@ func (l *Lookup) Owner(pod *corev1.Pod) (owner metav1.OwnerReference, known bool
 	if l.owners == nil {
 		return *controller, false
 	}
-	above, known := l.owners.known.Load().Get(textKey(string(controller.UID)))
+	above, known := l.owners.known.Load().Get(hashOf(controller.UID), controller.UID)
 	if above == nil {
 		return *controller, known
 	}
@@ -107,7 +116,7 @@ func ownedBy(pod *corev1.Pod) (object owned, ok bool) {
 }
 
 // controllers has the controller of each object, by UID. An object that has none has nil.
-type controllers = trie.Map[string, *metav1.OwnerReference]
+type controllers = trie.Map[types.UID, *metav1.OwnerReference]
 
 // owners asks the API server for the controllers of objects. Its users never wait for it.
 type owners struct {
@@ -121,7 +130,7 @@ type owners struct {
 	saver *checkpoint.Saver[ownerState] // nil: no checkpoint
 	turns turns
 	// restored is of the checkpoint, and not in turns. It is nil once every source has been read.
-	restored map[types.UID]*metav1.OwnerReference
+	restored ownerState
 	contact  time.Time // of the last answer
 	errors   int
 }
@@ -142,7 +151,8 @@ func (o *owners) start(ctx context.Context) (work func(), err error) {
 	defer o.mu.Unlock()
 	o.log = klog.FromContext(ctx).WithValues("source", ownersSource)
 	if folder := o.pods.Checkpoints(); folder != "" {
-		o.restoreLocked(checkpoint.In(folder, o.pods.Node(), "", ownerContent))
+		o.saver = checkpoint.NewSaver(checkpoint.In(folder, o.pods.Node(), "", ownerContent), o.log)
+		o.restored = o.saver.Restore()
 	}
 	return func() { o.run(ctx) }, nil
 }
@@ -153,14 +163,7 @@ func (o *owners) run(ctx context.Context) {
 	}
 	var all sync.WaitGroup
 	defer all.Wait()
-	all.Go(func() {
-		select {
-		case <-o.pods.Synced():
-			o.settle()
-		case <-ctx.Done():
-		}
-	})
-	timer := time.NewTimer(0)
+	synced, timer := o.pods.Synced(), time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		next, object, wait := o.next()
@@ -173,6 +176,9 @@ func (o *owners) run(ctx context.Context) {
 		}
 		timer.Reset(wait)
 		select {
+		case <-synced:
+			synced = nil
+			o.settle()
 		case <-o.woken:
 		case <-timer.C:
 		case <-ctx.Done():
@@ -244,9 +250,8 @@ func (o *owners) use(object owned) {
 func (o *owners) drop(uid types.UID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.turns.drop(uid)
-	hash, key := textKey(string(uid))
-	now, _, changed := o.writer().Delete(*o.known.Load(), hash, key)
+	delete(o.turns.objects, uid) // a request that is under way ends its turn all the same
+	now, _, changed := o.writer().Delete(*o.known.Load(), hashOf(uid), uid)
 	if changed {
 		o.known.Store(&now)
 		o.saveLocked()
@@ -254,14 +259,15 @@ func (o *owners) drop(uid types.UID) {
 }
 
 func (o *owners) setLocked(uid types.UID, above *metav1.OwnerReference) {
-	hash, key := textKey(string(uid))
-	now, _, _ := o.writer().Set(*o.known.Load(), hash, key, above)
+	now, _, _ := o.writer().Set(*o.known.Load(), hashOf(uid), uid, above)
 	o.known.Store(&now)
 }
 
-func (o *owners) writer() trie.Writer[string, *metav1.OwnerReference] {
-	return trie.Writer[string, *metav1.OwnerReference]{Hash: trie.HashString, Owner: trie.NewOwner()}
+func (o *owners) writer() trie.Writer[types.UID, *metav1.OwnerReference] {
+	return trie.Writer[types.UID, *metav1.OwnerReference]{Hash: hashOf, Owner: trie.NewOwner()}
 }
+
+func hashOf(uid types.UID) uint64 { return trie.HashString(string(uid)) }
 
 // settle drops owners of the checkpoint that no pod uses: all sources have been read.
 func (o *owners) settle() {
@@ -271,4 +277,147 @@ func (o *owners) settle() {
 		o.restored = nil
 		o.saveLocked()
 	}
+}
+
+// ownersSource is the name of owners in Status.
+const ownersSource = "owners"
+
+// failedLocked notes a failure. Its problem has the class of the error, and neither its text nor a
+// body.
+func (o *owners) failedLocked(one *turn, err error) {
+	resource, class := one.object.resource.GroupResource(), classOf(err)
+	problem := fmt.Errorf("%s: cannot be read: %s", resource, strings.ReplaceAll(string(class), "_", " "))
+	if class == reflector.Forbidden {
+		problem = fmt.Errorf("%s: forbidden: the agent needs the verb get of it", resource)
+	}
+	problem = access.Mark(string(class), problem)
+	if before := o.turns.resource(one.object).problem; before == nil || before.Error() != problem.Error() {
+		o.log.Error(problem, "Problem")
+	}
+	o.errors++
+	pause := pace.Told(err)
+	if class == reflector.Forbidden {
+		pause = pace.Forbidden
+	}
+	o.turns.failed(one, time.Now(), problem, pause)
+}
+
+// reason is why the controller of an object is not known.
+func (o *owners) reason(object owned) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	one := o.turns.objects[object.uid]
+	switch {
+	case one == nil:
+		return fmt.Errorf("%s %s/%s is of no pod of this node", object.resource.GroupResource(), object.namespace, object.name)
+	case one.state == gone:
+		return one.gone
+	}
+	if problem := o.turns.resource(object).problem; problem != nil {
+		return problem
+	}
+	return fmt.Errorf("%s %s/%s: the API server has not answered yet", object.resource.GroupResource(), object.namespace, object.name)
+}
+
+// status is the health of the owners. Its problems are those of owners that are to be asked for.
+func (o *owners) status() sources.Status {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := sources.Status{
+		Source: ownersSource, Optional: true, Updates: map[sources.Op]int{},
+		Report: sources.Report{Mode: "get by name", LastContact: o.contact, Errors: o.errors, Complete: true},
+	}
+	unknown := map[schema.GroupResource]int{}
+	for _, one := range o.turns.objects {
+		if one.state < known {
+			unknown[one.object.resource.GroupResource()]++
+		}
+	}
+	s.Seen = len(unknown) == 0
+	byName := func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }
+	for _, name := range slices.SortedFunc(maps.Keys(unknown), byName) {
+		if of := o.turns.resources[name]; of != nil && of.problem != nil {
+			s.Problems = append(s.Problems, fmt.Errorf("%w; the owners of %d are not known", of.problem, unknown[name]))
+		}
+	}
+	if o.saver != nil {
+		if err := o.saver.Problem(); err != nil {
+			s.Problems = append(s.Problems, err)
+		}
+	}
+	return s
+}
+
+// ownerState is the controllers of objects as a checkpoint has them, in JSON. An object that has
+// none has nil.
+type ownerState map[types.UID]*metav1.OwnerReference
+
+var ownerContent = checkpoint.Content[ownerState]{
+	Magic: "TRBOWNS\x02", Suffix: ".owners", Encode: func(state ownerState) ([]byte, error) { return json.Marshal(state) },
+	Decode: func(body []byte) (state ownerState, err error) {
+		if json.Unmarshal(body, &state) != nil {
+			err = errors.New("its owners cannot be decoded")
+		}
+		return state, err
+	},
+}
+
+// saveLocked offers all known controllers, and those of the checkpoint that may yet be used.
+func (o *owners) saveLocked() {
+	if o.saver == nil {
+		return
+	}
+	state := ownerState{}
+	maps.Copy(state, o.restored)
+	for uid, above := range o.known.Load().All() {
+		state[uid] = above
+	}
+	o.saver.Offer(state)
+}
+
+var errNotAsked = errors.New("the API server is not asked: give New the option Owners")
+
+// Guess suggests a workload for a pod with an [Lookup.Owner] that is not known, and gives the
+// reason why it is not known. If the owner is known, guess is zero and reason is nil. A guess comes
+// from names alone. It has no UID, and it can be wrong: anyone can give a Job such a name. It is
+// zero if the names suggest nothing.
+//
+// A ReplicaSet of a Deployment is named NAME-HASH, and its pods have the label pod-template-hash. A
+// Job of a CronJob is named NAME-MINUTES, after the time at which it was due.
+func (l *Lookup) Guess(pod *corev1.Pod) (guess metav1.OwnerReference, reason error) {
+	if _, known := l.Owner(pod); known {
+		return guess, nil
+	}
+	object, _ := ownedBy(pod)
+	guess = guessOf(pod, object)
+	if l.owners == nil {
+		return guess, errNotAsked
+	}
+	return guess, l.owners.reason(object)
+}
+
+func guessOf(pod *corev1.Pod, object owned) (guess metav1.OwnerReference) {
+	at := strings.LastIndexByte(object.name, '-')
+	if at <= 0 {
+		return guess
+	}
+	name, suffix := object.name[:at], object.name[at+1:]
+	switch {
+	case object.resource.Resource == "replicasets" && suffix != "" && suffix == pod.Labels["pod-template-hash"]:
+		return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: name}
+	case object.resource.Resource == "jobs" && isMinute(suffix, pod.CreationTimestamp.Time):
+		return metav1.OwnerReference{APIVersion: "batch/v1", Kind: "CronJob", Name: name}
+	}
+	return guess
+}
+
+// isMinute reports whether a suffix is a time at which a Job of a pod may have been due, in minutes
+// since 1970: in the year before the pod was created, or a little later by another clock.
+func isMinute(suffix string, created time.Time) bool {
+	minutes, err := strconv.ParseUint(suffix, 10, 32)
+	if err != nil || suffix[0] == '0' || created.IsZero() {
+		return false
+	}
+	age := created.Sub(time.Unix(int64(minutes)*60, 0))
+	return -5*time.Minute < age && age < 366*24*time.Hour
 }

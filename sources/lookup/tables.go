@@ -1,30 +1,31 @@
 package lookup
 
 import (
+	"encoding/hex"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/internal/trie"
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/internal/live"
+	"github.com/tributary-go/tributary/sources/manifest"
 	"github.com/tributary-go/tributary/store"
 )
 
-// tables are immutable, and so are the lists in them. The first entry of a list counts.
-type tables struct {
-	names      trie.Map[string, []entry] // by namespace/name
-	uids       trie.Map[string, []entry]
-	containers trie.Map[string, []entry]
-	addresses  trie.Map[netip.Addr, []entry]
-	cgroups    trie.Map[cgroup, []entry]
-}
+// table has the pods of each value by its text, of all kinds. It is immutable, and so are the lists
+// in it. The first entry of a kind counts.
+type table = trie.Map[string, []entry]
 
 // entry is a record under one of its values.
 type entry struct {
 	*record
+	kind valueKind
 	lost time.Time // when the value ended to be true; zero: it is true
 }
 
@@ -34,7 +35,7 @@ type record struct {
 	key string // namespace/name
 	now atomic.Pointer[Pod]
 
-	// The goroutine that changes the tables has these.
+	// The goroutine that changes the table has these.
 	values   []value // that are true; never modified
 	finished bool
 	owners   []types.UID // its controllers, if the API server is asked for them
@@ -47,34 +48,31 @@ type loss struct {
 	values []value // never modified
 }
 
-// textKey is the hash and the key of a text.
-func textKey(text string) (hash uint64, key string) { return trie.HashString(text), text }
-
-// edit is a change of the tables on its way.
+// edit is a change of the table on its way.
 type edit struct {
-	tables
+	table   table
+	writer  trie.Writer[string, []entry]
 	of      *Lookup
-	owner   uint64
 	at      time.Time
-	written bool                // there is something new in the tables
+	written bool                // there is something new in the table
 	lost    bool                // there is a new loss
 	touched map[types.UID]owned // controllers that pods have got or lost; nil without owners
 }
 
 func (l *Lookup) edit() *edit {
-	return &edit{tables: *l.now.Load(), of: l, owner: trie.NewOwner(), at: time.Now()}
+	return &edit{table: *l.now.Load(), writer: trie.Writer[string, []entry]{Hash: trie.HashString, Owner: trie.NewOwner()}, of: l, at: time.Now()}
 }
 
 // change takes in the pod of a name; without a Pod, no source has one any more.
 func (e *edit) change(key string, pod sources.MergedPod) {
-	all, _ := e.names.Get(textKey(key))
+	all, _ := e.table.Get(trie.HashString(key), key)
 	next := &Pod{MergedPod: pod}
 	var now, same *record // of the name, and of the pod
 	for _, one := range all {
-		if one.lost.IsZero() {
+		if one.kind == nameValue && one.lost.IsZero() {
 			now = one.record
 		}
-		if pod.Pod != nil && same == nil && one.now.Load().shares(next) {
+		if one.kind == nameValue && pod.Pod != nil && same == nil && one.now.Load().shares(next) {
 			same = one.record
 		}
 	}
@@ -107,7 +105,7 @@ func (e *edit) set(r *record, next *Pod) {
 	}
 	r.values, r.finished = slices.Clone(values), finished
 	for _, v := range values {
-		e.place(v, entry{record: r}, held)
+		e.place(v, entry{record: r, kind: v.kind}, held)
 	}
 	e.lose(r, lost)
 }
@@ -134,7 +132,7 @@ func (e *edit) lose(r *record, lost []value) {
 		as = forgotten
 	}
 	for _, v := range lost {
-		e.place(v, entry{r, e.at}, as)
+		e.place(v, entry{r, v.kind, e.at}, as)
 	}
 	if e.of.keep > 0 {
 		e.of.lost, e.lost = append(e.of.lost, loss{r, e.at, lost}), true
@@ -144,7 +142,7 @@ func (e *edit) lose(r *record, lost []value) {
 // forget forgets a loss, and with its last one the record.
 func (e *edit) forget(one loss) {
 	for _, v := range one.values {
-		e.place(v, entry{one.record, one.at}, expired)
+		e.place(v, entry{one.record, v.kind, one.at}, expired)
 	}
 	if one.now.Load().Ended.Equal(one.at) {
 		e.release(one.record)
@@ -227,32 +225,13 @@ const (
 // place changes the list under one value of a record.
 func (e *edit) place(v value, one entry, as placing) {
 	e.written = true
-	texts := trie.Writer[string, []entry]{Hash: trie.HashString, Owner: e.owner}
-	switch v.kind {
-	case nameValue:
-		e.names = placed(texts, e.names, v.text, one, as)
-	case containerValue:
-		e.containers = placed(texts, e.containers, v.text, one, as)
-	case addressValue:
-		e.addresses = placed(trie.Writer[netip.Addr, []entry]{Hash: trie.Hash[netip.Addr], Owner: e.owner}, e.addresses, v.address, one, as)
-	case uidValue:
-		e.uids = placed(texts, e.uids, v.text, one, as)
-		if group, ok := cgroupOfUID(v.text); ok {
-			e.cgroups = placed(trie.Writer[cgroup, []entry]{Hash: trie.Hash[cgroup], Owner: e.owner}, e.cgroups, group, one, as)
-		}
-	}
-}
-
-func placed[K comparable](w trie.Writer[K, []entry], in trie.Map[K, []entry], key K, one entry, as placing) trie.Map[K, []entry] {
-	hash := w.Hash(key)
-	found, _ := in.Get(hash, key)
-	next := listed(found, one, as)
-	if len(next) > 0 {
-		in, _, _ = w.Set(in, hash, key, next)
+	hash := trie.HashString(v.text)
+	found, _ := e.table.Get(hash, v.text)
+	if next := listed(found, one, as); len(next) > 0 {
+		e.table, _, _ = e.writer.Set(e.table, hash, v.text, next)
 	} else if found != nil {
-		in, _, _ = w.Delete(in, hash, key)
+		e.table, _, _ = e.writer.Delete(e.table, hash, v.text)
 	}
-	return in
 }
 
 // listed is a list with one entry changed: before all that it takes precedence over, or not there.
@@ -260,7 +239,7 @@ func listed(found []entry, one entry, as placing) []entry {
 	next := make([]entry, 0, len(found)+1)
 	for _, other := range found {
 		switch {
-		case other.record != one.record:
+		case other.record != one.record || other.kind != one.kind:
 			next = append(next, other)
 		case as == expired && !other.lost.Equal(one.lost):
 			return found
@@ -295,4 +274,131 @@ func (one entry) rank() int {
 		return 1
 	}
 	return 0
+}
+
+// value is something by which a pod is found.
+type value struct {
+	kind valueKind
+	text string // of an address or cgroup its 16 bytes
+}
+
+type valueKind byte
+
+// The numbers are those of checkpoints.
+const (
+	nameValue valueKind = iota // namespace/name
+	uidValue
+	containerValue
+	addressValue
+	cgroupValue
+)
+
+// appendValues appends all values of a pod with this key, namespace/name.
+func (p *Pod) appendValues(values []value, key string) []value {
+	values = append(values, value{nameValue, key})
+	several := p.Live != nil || p.Mirror != nil // states, which have values in common
+	add := func(kind valueKind, text string) {
+		if v := (value{kind, text}); text != "" && !(several && slices.Contains(values, v)) {
+			values = append(values, v)
+		}
+	}
+	for uid := range p.uids {
+		add(uidValue, uid)
+		if group, ok := cgroupOfUID(uid); ok {
+			add(cgroupValue, string(group[:]))
+		}
+	}
+	for pod := range p.states {
+		for i := range pod.Status.PodIPs {
+			if address, err := netip.ParseAddr(pod.Status.PodIPs[i].IP); err == nil && !pod.Spec.HostNetwork {
+				bytes := address.As16() // in which ::ffff:192.0.2.1 is 192.0.2.1
+				add(addressValue, string(bytes[:]))
+			}
+		}
+		for c := range live.Containers(&pod.Status) {
+			add(containerValue, withoutRuntime(c.ContainerID))
+			if last := c.LastTerminationState.Terminated; last != nil {
+				add(containerValue, withoutRuntime(last.ContainerID))
+			}
+		}
+	}
+	return values
+}
+
+// states yields the pod as each of its sources has it.
+func (p *Pod) states(yield func(*corev1.Pod) bool) {
+	for _, pod := range []*corev1.Pod{p.Pod, p.Live, p.Mirror} {
+		if pod != nil && !yield(pod) {
+			return
+		}
+	}
+}
+
+// uids yields the UIDs of these states. A mirror names the UID by which the kubelet runs the pod.
+func (p *Pod) uids(yield func(string) bool) {
+	for pod := range p.states {
+		if !yield(string(pod.UID)) || !yield(pod.Annotations[manifest.MirrorAnnotation]) {
+			return
+		}
+	}
+}
+
+// shares reports whether two states are of one pod: a source that is gone takes its UID with it.
+func (p *Pod) shares(next *Pod) bool {
+	for uid := range p.uids {
+		for other := range next.uids {
+			if uid == other && uid != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// finished reports whether the pod will never run again.
+func (p *Pod) finished() bool {
+	status := p.Status()
+	return live.Final(&status)
+}
+
+// withoutRuntime is the ID of a container without the name of its runtime.
+func withoutRuntime(id string) string {
+	if _, bare, ok := strings.Cut(id, "://"); ok {
+		return bare
+	}
+	return id
+}
+
+// lastCgroup finds the last UID in a path, after the word pod, and the path above it.
+func lastCgroup(path string) (group [16]byte, above string, ok bool) {
+	for at := strings.LastIndex(path, "pod"); at >= 0; at = strings.LastIndex(path[:at], "pod") {
+		name := path[at+len("pod"):]
+		if end := strings.IndexAny(name, "/."); end >= 0 {
+			name = name[:end]
+		}
+		if group, ok = cgroupOfUID(name); ok {
+			return group, path[:at], true
+		}
+	}
+	return group, "", false
+}
+
+// cgroupOfUID is a UID as it stands in the names of cgroups: of 32 hexadecimal digits. That of a
+// static pod has no dashes, and the systemd driver writes underscores for them.
+func cgroupOfUID(uid string) (group [16]byte, ok bool) {
+	var digits [2 * len(group)]byte
+	n := 0
+	for i := range len(uid) {
+		switch c := uid[i]; {
+		case c == '-' || c == '_':
+			continue
+		case n == len(digits):
+			return group, false
+		default:
+			digits[n] = c
+			n++
+		}
+	}
+	_, err := hex.Decode(group[:], digits[:])
+	return group, err == nil && n == len(digits)
 }
