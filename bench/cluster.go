@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -29,13 +30,13 @@ func measureCluster(ctx context.Context, s settings) error {
 		{name: "first sync of a cluster's pods, protobuf", what: "sync", form: world.Protobuf, readers: readers},
 		{name: "first sync of a cluster's pods, JSON", what: "sync", form: world.JSON, readers: readers},
 	} {
-		medians, err := c.byTurns(s.repeat, func(r reader) (figures, error) {
-			return s.read(ctx, reading{Kubeconfig: s.kubeconfig, Library: r.library, How: r.how, Form: c.form, What: c.what, Cores: s.cores})
+		medians, err := harness.ByTurns(s.Repeat, readers, func(r reader) (harness.Figures, error) {
+			return s.read(ctx, r, reading{Kubeconfig: s.kubeconfig, Form: c.form, What: c.what})
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		if c.objects = medians[0].Objects; c.objects == 0 {
+		if c.objects = int(medians[0]["objects"]); c.objects == 0 {
 			return errors.New("the cluster has no pods")
 		}
 		c.print(s, medians)
@@ -70,8 +71,8 @@ func (s settings) fillCluster(ctx context.Context) error {
 			}
 		})
 	}
-	for i := range s.pods {
-		pod := world.Pods{PerSet: s.perSet}.Pod(i, i, 0)
+	for i := range s.Pods {
+		pod := world.Pods{PerSet: s.PerSet}.Pod(i, i, 0)
 		pod.ResourceVersion, pod.UID = "", ""
 		if !made[pod.Namespace] {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.Namespace}}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"strings"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -20,42 +20,41 @@ type work struct {
 // 2 and 4 cores. The sending server has all cores. Lists come by key, as from an API server, and
 // shuffled.
 func measureCores(ctx context.Context, s settings) error {
-	events := s.events / 4
-	fmt.Printf("\n### cores\n\nThe reader has so many cores (`GOMAXPROCS`); %d objects, of a watch %d events over %d. %s.\n\n"+
-		"| work | order | cores | ours: wall s | CPU s | client-go: wall s | CPU s | ours / client-go: wall | CPU | 1 core / this, ours | client-go |\n%s|\n",
-		s.pods, events, s.eventPods, s.repetitions(), strings.Repeat("|---", 11))
-	var worst [2]float64
+	s.Events /= 4
+	table := harness.Table{Lead: "work | order | cores", Columns: []harness.Column{
+		harness.Col("ours: wall s", "%.2f", "wall"), harness.Col("CPU s", "%.2f", "cpu"),
+		harness.Col("client-go: wall s", "%.2f", "theirs.wall"), harness.Col("CPU s", "%.2f", "theirs.cpu"),
+		harness.Col("ours / client-go: wall", "%.2f", "wall/theirs.wall"), harness.Col("CPU", "%.2f", "cpu/theirs.cpu"),
+		harness.Col("1 core / this, ours", "%.2f", "alone.wall/wall"), harness.Col("client-go", "%.2f", "alone.theirs.wall/theirs.wall"),
+	}}
+	table.Begin("cores", fmt.Sprintf("The reader has so many cores (`GOMAXPROCS`); %d objects, of a watch %d events over %d. %s.",
+		s.Pods, s.Events, s.EventPods, s.repetitions()))
 	for _, w := range []work{
-		{"first sync", "sync", "list", s.pods, false},
-		{"first sync", "sync", "list", s.pods, true},
-		{"first sync", "sync", "watchlist", s.pods, false},
-		{"watch", "watch", "watchlist", s.eventPods, true},
+		{"first sync", "sync", "list", s.Pods, false},
+		{"first sync", "sync", "list", s.Pods, true},
+		{"first sync", "sync", "watchlist", s.Pods, false},
+		{"watch", "watch", "watchlist", s.EventPods, true},
 	} {
-		s.shuffled, s.events = w.shuffled, events
-		var alone [2]float64
-		for _, cores := range []int{1, 2, 4} {
-			if s.cores = cores; cores > runtime.NumCPU() {
+		order := "by key"
+		if s.Shuffled = w.shuffled; w.shuffled {
+			order = "shuffled"
+		}
+		var alone harness.Figures
+		for _, s.Cores = range []int{1, 2, 4} {
+			if s.Cores > runtime.NumCPU() {
 				break
 			}
-			c := scenario{what: w.what, form: world.Protobuf, objects: w.objects, perSet: s.perSet, readers: []reader{{"tributary", w.how}, {"reflector", w.how}}}
+			c := scenario{what: w.what, form: world.Protobuf, objects: w.objects, perSet: s.PerSet, readers: []reader{{"tributary", w.how}, {"reflector", w.how}}}
 			medians, err := c.measure(ctx, s)
 			if err != nil {
-				return fmt.Errorf("%s, %d cores: %w", w.name, cores, err)
+				return fmt.Errorf("%s, %d cores: %w", w.name, s.Cores, err)
 			}
-			ours, theirs := medians[0], medians[1]
-			if cores == 1 {
-				alone = [2]float64{ours.Wall, theirs.Wall}
+			f := medians[0].With("theirs.", medians[1])
+			if s.Cores == 1 {
+				alone = f
 			}
-			order := "by key"
-			if w.shuffled {
-				order = "shuffled"
-			}
-			wall, cpu := ours.Wall/theirs.Wall, ours.CPU/theirs.CPU
-			fmt.Printf("| %s, %s | %s | %d | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", w.name, w.how, order, cores,
-				ours.Wall, ours.CPU, theirs.Wall, theirs.CPU, wall, cpu, alone[0]/ours.Wall, alone[1]/theirs.Wall)
-			worst = [2]float64{max(worst[0], wall), max(worst[1], cpu)}
+			table.Row(f.With("alone.", alone), w.name+", "+w.how, order, s.Cores)
 		}
 	}
-	fmt.Printf("| **worst** | | | | | | | **%.2f** | **%.2f** | | |\n", worst[0], worst[1])
 	return nil
 }

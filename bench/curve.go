@@ -6,19 +6,20 @@ import (
 	"image/color"
 
 	"github.com/tributary-go/tributary/bench/chart"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
 // axis is one figure that is plotted over the number of objects.
 type axis struct {
-	label string
-	of    func(figures) float64
+	label, figure string
+	unit          float64
 }
 
 var axes = []axis{
-	{"wall, s", func(f figures) float64 { return f.Wall }},
-	{"CPU, s", func(f figures) float64 { return f.CPU }},
-	{"peak heap, MB", func(f figures) float64 { return f.Peak / 1e6 }},
+	{"wall, s", "wall", 1},
+	{"CPU, s", "cpu", 1},
+	{"peak heap, MB", "peak", 1e6},
 }
 
 // measureGrowth prints the first sync and the relist at each size, and plots them, a row each.
@@ -26,9 +27,9 @@ func measureGrowth(ctx context.Context, s settings) error {
 	names := []string{"first sync, protobuf", "relist, 1 % changed, protobuf"}
 	rows := make([][]chart.Panel, len(names))
 	for i, name := range names {
-		grown := make([][]figures, len(two)) // per reader, per size
+		grown := make([][]harness.Figures, len(two)) // per reader, per size
 		for _, size := range s.growth {
-			c := scenario{name: name, what: "sync", form: world.Protobuf, objects: size, perSet: s.perSet, readers: two}
+			c := scenario{name: name, what: "sync", form: world.Protobuf, objects: size, perSet: s.PerSet, readers: two}
 			if i == 1 {
 				c.what = "relist"
 			}
@@ -49,7 +50,7 @@ func measureGrowth(ctx context.Context, s settings) error {
 }
 
 // panel has one figure of every reader.
-func panel(title string, a axis, sizes []int, grown [][]figures) chart.Panel {
+func panel(title string, a axis, sizes []int, grown [][]harness.Figures) chart.Panel {
 	p := chart.Panel{Title: title, X: "objects", Y: a.label, At: sizes, Least: 1e-3, Legend: chart.TopLeft}
 	for i, r := range two {
 		line := chart.Line{Name: r.library, Color: []color.Color{chart.Blue, chart.Vermilion, chart.Orange}[i]}
@@ -57,7 +58,7 @@ func panel(title string, a axis, sizes []int, grown [][]figures) chart.Panel {
 			line.Name = "client-go " + line.Name
 		}
 		for _, f := range grown[i] {
-			line.Y = append(line.Y, a.of(f))
+			line.Y = append(line.Y, f[a.figure]/a.unit)
 		}
 		p.Lines = append(p.Lines, line)
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/internal/sharing"
 )
@@ -202,7 +203,7 @@ func BenchmarkDecoding(b *testing.B) {
 func listing(b *testing.B, kind decoding, all [][]byte, decoder func() func([]byte, message) error) {
 	b.Helper()
 	held := make([]message, len(all))
-	before, used := live(), cpu()
+	before, used := harness.Live(), harness.CPU()
 	b.ReportAllocs()
 	for b.Loop() {
 		clear(held)
@@ -215,7 +216,7 @@ func listing(b *testing.B, kind decoding, all [][]byte, decoder func() func([]by
 		}
 	}
 	report(b, len(all), used)
-	b.ReportMetric((live()-before)/float64(len(all)), "heap-B/object")
+	b.ReportMetric((harness.Live()-before)/float64(len(all)), "heap-B/object")
 	runtime.KeepAlive(held)
 }
 
@@ -235,7 +236,7 @@ func changing(b *testing.B, kind decoding, wire [states][][]byte, decode func(in
 	for state := range states {
 		round(state)
 	}
-	used := cpu()
+	used := harness.CPU()
 	b.ReportAllocs()
 	state := 0
 	for b.Loop() {
@@ -264,7 +265,7 @@ func firstChanges(b *testing.B, kind decoding, wire [states][][]byte, uids [][]b
 		}
 		memo.Listed(kind.objects, bytes)
 		b.StartTimer()
-		began := cpu()
+		began := harness.CPU()
 		for i, data := range wire[1] {
 			into := kind.new()
 			last := (*byte)(reflect.ValueOf(held[i]).UnsafePointer())
@@ -275,14 +276,14 @@ func firstChanges(b *testing.B, kind decoding, wire [states][][]byte, uids [][]b
 			change.Keep()
 			held[i] = into
 		}
-		used += cpu() - began
+		used += harness.CPU() - began
 	}
-	report(b, kind.objects, cpu()-used)
+	report(b, kind.objects, harness.CPU()-used)
 	runtime.KeepAlive(held)
 }
 
 func report(b *testing.B, objects int, used time.Duration) {
 	b.Helper()
-	b.ReportMetric(float64((cpu()-used).Nanoseconds())/float64(b.N)/float64(objects), "cpu-ns/object")
+	b.ReportMetric(float64((harness.CPU()-used).Nanoseconds())/float64(b.N)/float64(objects), "cpu-ns/object")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(objects), "ns/object")
 }

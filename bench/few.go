@@ -3,11 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
@@ -27,47 +26,49 @@ import (
 // fewCollections is the number of small collections of one process.
 const fewCollections = 300
 
+// fewPods is the task of one process.
+type fewPods struct {
+	Library string
+	Each    int
+}
+
 // measureFewPods prints the cost of many small collections: their objects and stores, without
 // reflectors.
 func measureFewPods(ctx context.Context, s settings) error {
-	fmt.Printf("\n### at rest: %d collections of few pods\n\nThe heap of a collection: its objects, its store and its source, without a reflector. %s.\n\n"+
-		"| pods in each | packed B | interned B | client-go B | packed / client-go | CPU us: packed | interned | client-go |\n|---|---|---|---|---|---|---|---|\n", fewCollections, s.repetitions())
+	table := harness.Table{Lead: "pods in each", Columns: []harness.Column{
+		harness.Col("packed B", "%.0f", "packed.live/each"), harness.Col("interned B", "%.0f", "tributary.live/each"),
+		harness.Col("client-go B", "%.0f", "reflector.live/each"), harness.Col("packed / client-go", "%.3f", "packed.live/reflector.live"),
+		harness.Col("CPU us: packed", "%.0f", "packed.cpu*1e6/each"), harness.Col("interned", "%.0f", "tributary.cpu*1e6/each"),
+		harness.Col("client-go", "%.0f", "reflector.cpu*1e6/each"),
+	}}
+	table.Begin(fmt.Sprintf("at rest: %d collections of few pods", fewCollections),
+		"The heap of a collection: its objects, its store and its source, without a reflector. "+s.repetitions()+".")
 	for _, each := range []int{0, 1, 3, 10, 50} {
-		var heap, used [3]float64
-		for i, library := range []string{atRest, "tributary", "reflector"} {
-			var all []figures
-			for range s.repeat {
-				cmd, err := s.start(ctx, "few", library, strconv.Itoa(each))
-				if err != nil {
-					return err
-				}
-				var f figures
-				if err := output(cmd, &f); err != nil {
-					return err
-				}
-				all = append(all, f)
-			}
-			heap[i] = median(all, func(f figures) float64 { return f.Live }) / fewCollections
-			used[i] = median(all, func(f figures) float64 { return f.CPU }) / fewCollections * 1e6
+		libraries := []string{atRest, "tributary", "reflector"}
+		medians, err := harness.ByTurns(s.Repeat, libraries, func(library string) (harness.Figures, error) {
+			return harness.Measure(ctx, "few", fewPods{library, each})
+		})
+		if err != nil {
+			return err
 		}
-		fmt.Printf("| %d | %.0f | %.0f | %.0f | %.3f | %.0f | %.0f | %.0f |\n", each, heap[0], heap[1], heap[2], heap[0]/heap[2], used[0], used[1], used[2])
+		f := harness.Figures{"each": fewCollections}
+		for i, library := range libraries {
+			f = f.With(library+".", medians[i])
+		}
+		table.Row(f, each)
 	}
 	return nil
 }
 
-// measureFew fills collections of a few pods each, and prints their heap.
-func measureFew(ctx context.Context, s settings, library, each string) error {
-	count, err := strconv.Atoi(each)
-	if err != nil {
-		return err
-	}
-	bodies := s.bodies(count)
+// fillFew fills collections of a few pods each.
+func fillFew(ctx context.Context, few fewPods) (harness.Figures, error) {
+	bodies := bodiesOf(few.Each)
 	config := &rest.Config{Host: "http://few.example", QPS: -1, Transport: bodies, ContentConfig: rest.ContentConfig{
-		ContentType: world.Protobuf.ContentType(), GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion(),
+		ContentType: harness.Protobuf, GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion(),
 	}, APIPath: "/api"}
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	fill := map[string]func(namespace string) (any, error){
 		atRest: func(namespace string) (any, error) {
@@ -88,22 +89,22 @@ func measureFew(ctx context.Context, s settings, library, each string) error {
 			}
 			return st, err
 		},
-	}[library]
+	}[few.Library]
 	// The first one makes the state of the process.
 	if _, err := fill(strconv.Itoa(fewCollections)); err != nil {
-		return err
+		return nil, err
 	}
 	held := make([]any, fewCollections)
-	before, used := live(), cpu()
+	before, used := harness.Live(), harness.CPU()
 	for i := range held {
 		if held[i], err = fill(strconv.Itoa(i)); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	f := figures{CPU: (cpu() - used).Seconds(), Live: live() - before}
+	f := harness.Figures{"cpu": (harness.CPU() - used).Seconds(), "live": harness.Live() - before}
 	runtime.KeepAlive(held)
 	runtime.KeepAlive(client) // and so the bodies
-	return json.NewEncoder(os.Stdout).Encode(f)
+	return f, nil
 }
 
 func filled[T store.Object](ctx context.Context, source *listwatch.ListWatch[T], st store.Store[T]) error {
@@ -111,9 +112,9 @@ func filled[T store.Object](ctx context.Context, source *listwatch.ListWatch[T],
 	return st.Replace(list.Items, func() string { return list.Meta().ResourceVersion })
 }
 
-// bodies answers each LIST of a namespace with pods of its own.
-func (s settings) bodies(each int) http.RoundTripper {
-	codec := world.CodecOf(s.kind, s.perSet, world.Protobuf)
+// bodiesOf answers each LIST of a namespace with pods of its own.
+func bodiesOf(each int) http.RoundTripper {
+	codec := world.CodecOf("", 50, world.Protobuf)
 	all := make([][]byte, fewCollections+1)
 	for number := range all {
 		items := make([][]byte, each)
@@ -134,5 +135,5 @@ func (s settings) bodies(each int) http.RoundTripper {
 type transport func(*http.Request) []byte
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {world.Protobuf.ContentType()}}, Body: io.NopCloser(bytes.NewReader(t(r))), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {harness.Protobuf}}, Body: io.NopCloser(bytes.NewReader(t(r))), Request: r}, nil
 }

@@ -2,17 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
-)
 
-// column is a figure of a table of informers.
-type column struct {
-	name, figure, format string
-	ratio                bool // is given as ours to client-go's
-}
+	"github.com/tributary-go/tributary/bench/harness"
+)
 
 // row is a measurement of both libraries, by turns.
 type row struct {
@@ -24,81 +17,65 @@ type row struct {
 type informerTable struct {
 	name, note string
 	rows       []row
-	columns    []column
+	columns    []harness.Column
 }
 
 func informerTables(s settings) []informerTable {
 	deliver := func(name string, handlers, indexes, events int) row {
-		return row{name, informing{What: "deliver", Handlers: handlers, Indexes: indexes, Pods: s.eventPods, Events: events}}
+		return row{name, informing{What: "deliver", Handlers: handlers, Indexes: indexes, Pods: s.EventPods, Events: events}}
 	}
 	return []informerTable{
 		{
 			name: "informers, delivery",
 			note: fmt.Sprintf("Updates of %d pods, from the source until the last handler has returned from them; "+
-				"*the source alone* is in all figures of both.", s.eventPods),
+				"*the source alone* is in all figures of both.", s.EventPods),
 			rows: []row{
-				deliver("1 handler", 1, 0, s.events), deliver("1 handler, an index", 1, 1, s.events),
-				deliver("10 handlers", 10, 0, s.events/2), deliver("100 handlers", 100, 0, s.events/5),
+				deliver("1 handler", 1, 0, s.Events), deliver("1 handler, an index", 1, 1, s.Events),
+				deliver("10 handlers", 10, 0, s.Events/2), deliver("100 handlers", 100, 0, s.Events/5),
 			},
-			columns: []column{
-				{"us/event", "wall", "%.2f", true}, {"deliveries/s", "deliveries", "%.0f", true}, {"CPU us/event", "cpu", "%.2f", true},
-				{"allocs/event", "allocs", "%.1f", true}, {"B/event", "bytes", "%.0f", true}, {"live heap MB", "live", "%.1f", true},
+			columns: []harness.Column{
+				harness.Col("us/event", "%.2f", "wall"), harness.Col("deliveries/s", "%.0f", "deliveries"), harness.Col("CPU us/event", "%.2f", "cpu"),
+				harness.Col("allocs/event", "%.1f", "allocs"), harness.Col("B/event", "%.0f", "bytes"), harness.Col("live heap MB", "%.1f", "live"),
 			},
 		},
 		{
 			name: "informers, a handler more",
-			note: fmt.Sprintf("A handler is added to a running informer of %d pods, until it has returned from the last of them.", s.pods),
-			rows: []row{{"add", informing{What: "add", Pods: s.pods}}},
-			columns: []column{
-				{"ms", "wall", "%.2f", true}, {"CPU ms", "cpu", "%.2f", true}, {"allocs", "allocs", "%.0f", true},
-				{"MB allocated", "bytes", "%.2f", true}, {"peak heap above, MB", "peak", "%.1f", true},
+			note: fmt.Sprintf("A handler is added to a running informer of %d pods, until it has returned from the last of them.", s.Pods),
+			rows: []row{{"add", informing{What: "add", Pods: s.Pods}}},
+			columns: []harness.Column{
+				harness.Col("ms", "%.2f", "wall"), harness.Col("CPU ms", "%.2f", "cpu"), harness.Col("allocs", "%.0f", "allocs"),
+				harness.Col("MB allocated", "%.2f", "bytes"), harness.Col("peak heap above, MB", "%.1f", "peak"),
 			},
 		},
 		{
 			name: "informers, readers beside a writer",
 			note: fmt.Sprintf("Four goroutines read an informer of %d pods, all of them or the 110 of a node by index, "+
-				"while the source brings as many updates as are taken, 5,000/s at most.", s.pods),
-			rows: []row{{"ByIndex", informing{What: "read", Read: "ByIndex", Pods: s.pods}}, {"List", informing{What: "read", Read: "List", Pods: s.pods}}},
-			columns: []column{
-				{"reads/s", "reads", "%.0f", true}, {"updates/s", "writes", "%.0f", true}, {"CPU us/read", "cpu", "%.2f", true},
-				{"B/read", "bytes", "%.0f", true}, {"peak heap MB", "peak", "%.0f", true},
+				"while the source brings as many updates as are taken, 5,000/s at most.", s.Pods),
+			rows: []row{{"ByIndex", informing{What: "read", Read: "ByIndex", Pods: s.Pods}}, {"List", informing{What: "read", Read: "List", Pods: s.Pods}}},
+			columns: []harness.Column{
+				harness.Col("reads/s", "%.0f", "reads"), harness.Col("updates/s", "%.0f", "writes"), harness.Col("CPU us/read", "%.2f", "cpu"),
+				harness.Col("B/read", "%.0f", "bytes"), harness.Col("peak heap MB", "%.0f", "peak"),
 			},
 		},
 		{
 			name: "informers, a handler that sleeps",
 			note: fmt.Sprintf("%d updates of %d pods that share no memory, some 2.5 KB each. One handler keeps up; another one sleeps through all of them, "+
-				"then wakes and comes to know the newest versions. Heap is above what was held before.", s.events, s.eventPods),
+				"then wakes and comes to know the newest versions. Heap is above what was held before.", s.Events, s.EventPods),
 			rows: []row{
-				{"nobody sleeps", informing{What: "stall", Pods: s.eventPods, Events: s.events}},
-				{"one sleeps", informing{What: "stall", Pods: s.eventPods, Events: s.events, Stalled: true}},
+				{"nobody sleeps", informing{What: "stall", Pods: s.EventPods, Events: s.Events}},
+				{"one sleeps", informing{What: "stall", Pods: s.EventPods, Events: s.Events, Stalled: true}},
 			},
-			columns: []column{
-				{"peak heap MB", "peak", "%.0f", true}, {"live heap MB", "live", "%.1f", true}, {"wall s", "wall", "%.2f", true},
-				{"events told once awake", "told", "%.0f", false}, {"until it knows all, ms", "after", "%.1f", false},
+			columns: []harness.Column{
+				harness.Col("peak heap MB", "%.0f", "peak"), harness.Col("live heap MB", "%.1f", "live"), harness.Col("wall s", "%.2f", "wall"),
+				harness.Col("events told once awake", "%.0f", "told").Alone(), harness.Col("until it knows all, ms", "%.1f", "after").Alone(),
 			},
 		},
 	}
 }
 
-// measureInformers prints the tables of informers.
-func measureInformers(ctx context.Context, s settings) error {
-	for _, t := range informerTables(s) {
-		if !strings.Contains(t.name, s.only) {
-			continue
-		}
-		if err := t.measure(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", t.name, err)
-		}
-	}
-	return nil
-}
-
 func (t informerTable) measure(ctx context.Context, s settings) error {
-	fmt.Printf("\n### %s\n\n%s\n\n| | ", t.name, t.note)
-	for _, c := range t.columns {
-		fmt.Printf("| %s ", c.name)
-	}
-	fmt.Printf("|\n|---|%s\n", strings.Repeat("---|", 1+len(t.columns)))
+	table := harness.Table{Lead: "| ", Columns: t.columns, Noise: 0.5}
+	table.Begin(t.name, t.note)
 	if m := t.rows[0].measure; m.What == "deliver" {
 		m.Library, m.Handlers = "source", 0
 		medians, err := s.inform(ctx, m)
@@ -106,7 +83,7 @@ func (t informerTable) measure(ctx context.Context, s settings) error {
 			return err
 		}
 		delete(medians[0], "deliveries")
-		t.line("the source alone", "", medians[0])
+		table.Row(medians[0], "the source alone", "")
 	}
 	for _, r := range t.rows {
 		ours, theirs := r.measure, r.measure
@@ -115,77 +92,16 @@ func (t informerTable) measure(ctx context.Context, s settings) error {
 		if err != nil {
 			return err
 		}
-		t.line(r.name, "tributary", medians[0])
-		t.line(r.name, "client-go", medians[1])
-		ratios := map[string]float64{}
-		for _, c := range t.columns {
-			// Less is noise.
-			if a, b := medians[0][c.figure], medians[1][c.figure]; c.ratio && b > 0.5 {
-				ratios[c.figure] = a / b
-			}
-		}
-		t.ratios(r.name, ratios)
+		table.Row(medians[0], r.name, "tributary")
+		table.Row(medians[1], r.name, "client-go")
+		table.Ratio(medians[0], medians[1], r.name, "**ours / client-go's**")
 	}
 	return nil
 }
 
-func (t informerTable) line(name, library string, figures map[string]float64) {
-	fmt.Printf("| %s | %s ", name, library)
-	for _, c := range t.columns {
-		if value, ok := figures[c.figure]; ok {
-			fmt.Printf("| "+c.format+" ", value)
-		} else {
-			fmt.Print("| ")
-		}
-	}
-	fmt.Println("|")
-}
-
-func (t informerTable) ratios(name string, of map[string]float64) {
-	fmt.Printf("| %s | **ours / client-go's** ", name)
-	for _, c := range t.columns {
-		if value, ok := of[c.figure]; ok {
-			fmt.Printf("| **%.2f** ", value)
-		} else {
-			fmt.Print("| ")
-		}
-	}
-	fmt.Println("|")
-}
-
-// inform makes measurements by turns, each in a process of its own, and returns the medians of
-// their figures.
-func (s settings) inform(ctx context.Context, measurements ...informing) ([]map[string]float64, error) {
-	all := make([]map[string][]float64, len(measurements))
-	for range s.repeat {
-		for i, m := range measurements {
-			what, err := json.Marshal(m)
-			if err != nil {
-				return nil, err
-			}
-			cmd, err := s.start(ctx, "inform", string(what))
-			if err != nil {
-				return nil, err
-			}
-			var figures map[string]float64
-			if err := output(cmd, &figures); err != nil {
-				return nil, fmt.Errorf("%s: %w", m.Library, err)
-			}
-			if all[i] == nil {
-				all[i] = map[string][]float64{}
-			}
-			for name, value := range figures {
-				all[i][name] = append(all[i][name], value)
-			}
-		}
-	}
-	medians := make([]map[string]float64, len(all))
-	for i, of := range all {
-		medians[i] = map[string]float64{}
-		for name, values := range of {
-			slices.Sort(values)
-			medians[i][name] = values[len(values)/2]
-		}
-	}
-	return medians, nil
+// inform makes measurements by turns, each in a process of its own.
+func (s settings) inform(ctx context.Context, measurements ...informing) ([]harness.Figures, error) {
+	return harness.ByTurns(s.Repeat, measurements, func(m informing) (harness.Figures, error) {
+		return harness.Measure(ctx, "inform", m)
+	})
 }

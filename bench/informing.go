@@ -2,20 +2,19 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
-// informing is one measurement of one library's informer, made by a process of its own. It prints a
-// map of figures by name.
+// informing is one measurement of one library's informer, the task of a process.
 type informing struct {
 	Library  string // tributary, client-go, or source: what the input alone costs
 	What     string // deliver, add, read or stall
@@ -27,19 +26,15 @@ type informing struct {
 	Read     string // ByIndex or List
 }
 
-// measure measures and prints.
-func (m informing) measure(ctx context.Context) error {
+// inform measures, for five minutes at most.
+func inform(ctx context.Context, m informing) (harness.Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	what := map[string]func(context.Context) (map[string]float64, error){"deliver": m.deliver, "add": m.add, "read": m.read, "stall": m.stall}[m.What]
+	what := map[string]func(context.Context) (harness.Figures, error){"deliver": m.deliver, "add": m.add, "read": m.read, "stall": m.stall}[m.What]
 	if what == nil {
-		return fmt.Errorf("unknown measurement of informers %q", m.What)
+		return nil, fmt.Errorf("unknown measurement of informers %q", m.What)
 	}
-	f, err := what(ctx)
-	if err != nil {
-		return fmt.Errorf("%s of %s: %w", m.What, m.Library, err)
-	}
-	return json.NewEncoder(os.Stdout).Encode(f)
+	return what(ctx)
 }
 
 // counted is a handler that counts, and says when it has come to its goal.
@@ -57,11 +52,11 @@ func (c *counted) handle(p *corev1.Pod) {
 // deliver is updates from the source until the last of the handlers has returned from them. They
 // come in bursts of 1,000, which is within our ring: every handler is told every one, and the
 // process fails otherwise.
-func (m informing) deliver(ctx context.Context) (map[string]float64, error) {
+func (m informing) deliver(ctx context.Context) (harness.Figures, error) {
 	const burst = 1000
 	f := newFeed(m.Pods)
 	if m.Library == "source" {
-		all := begin()
+		all := harness.Begin(m.Library + "-" + m.What)
 		for range m.Events {
 			f.update()
 		}
@@ -82,7 +77,7 @@ func (m informing) deliver(ctx context.Context) (map[string]float64, error) {
 	defer stop()
 	reached.Wait() // the initial lists
 	runtime.GC()
-	all := begin()
+	all := harness.Begin(m.Library + "-" + m.What)
 	for done := 0; done < m.Events; {
 		n := min(burst, m.Events-done)
 		done += n
@@ -94,29 +89,29 @@ func (m informing) deliver(ctx context.Context) (map[string]float64, error) {
 		reached.Wait()
 	}
 	figures := m.perEvent(all)
-	figures["live"] = live() / 1e6
+	figures["live"] = harness.Live() / 1e6
 	return figures, nil
 }
 
-func (m informing) perEvent(from meter) map[string]float64 {
-	f := from.end(m.Events)
-	return map[string]float64{
-		"wall": f.Wall / float64(m.Events) * 1e6, "cpu": f.CPU / float64(m.Events) * 1e6, "allocs": f.Allocs, "bytes": f.Bytes,
-		"deliveries": float64(m.Events*m.Handlers) / f.Wall,
+func (m informing) perEvent(from *harness.Meter) harness.Figures {
+	f, events := from.End(), float64(m.Events)
+	return harness.Figures{
+		"wall": f["wall"] / events * 1e6, "cpu": f["cpu"] / events * 1e6, "allocs": f["allocs"] / events, "bytes": f["bytes"] / events,
+		"deliveries": events * float64(m.Handlers) / f["wall"],
 	}
 }
 
 // add is a handler that is added to a running informer, until it has been told all objects: the
 // mean of ten.
-func (m informing) add(ctx context.Context) (map[string]float64, error) {
+func (m informing) add(ctx context.Context) (harness.Figures, error) {
 	const times = 10
 	i, stop, err := launch(ctx, m.Library, newFeed(m.Pods), m.Indexes)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	before := live()
-	all := begin()
+	before := harness.Live()
+	all := harness.Begin(m.Library + "-" + m.What)
 	var took time.Duration
 	for range times {
 		var reached sync.WaitGroup
@@ -130,14 +125,15 @@ func (m informing) add(ctx context.Context) (map[string]float64, error) {
 		took += time.Since(began)
 		remove()
 	}
-	f := all.end(times)
-	return map[string]float64{
-		"wall": took.Seconds() / times * 1e3, "cpu": f.CPU / times * 1e3, "allocs": f.Allocs, "bytes": f.Bytes / 1e6, "peak": (f.Peak - before) / 1e6,
+	f := all.End()
+	return harness.Figures{
+		"wall": took.Seconds() / times * 1e3, "cpu": f["cpu"] / times * 1e3, "allocs": f["allocs"] / times, "bytes": f["bytes"] / times / 1e6,
+		"peak": (f["peak"] - before) / 1e6,
 	}, nil
 }
 
 // read is four readers beside a writer that wants to bring 5,000 updates a second.
-func (m informing) read(ctx context.Context) (map[string]float64, error) {
+func (m informing) read(ctx context.Context) (harness.Figures, error) {
 	const readers, rate, period = 4, 5000, time.Second
 	f := newFeed(m.Pods)
 	i, stop, err := launch(ctx, m.Library, f, 1)
@@ -153,7 +149,7 @@ func (m informing) read(ctx context.Context) (map[string]float64, error) {
 	var over atomic.Bool
 	var running sync.WaitGroup
 	runtime.GC()
-	all := begin()
+	all := harness.Begin(m.Library + "-" + m.What)
 	for k := range readers {
 		running.Go(func() {
 			for n := k; !over.Load(); n += 7919 {
@@ -181,15 +177,15 @@ func (m informing) read(ctx context.Context) (map[string]float64, error) {
 		return nil, errors.New("the readers found nothing")
 	}
 	count := float64(reads.Load())
-	figures := all.end(int(max(1, reads.Load())))
-	return map[string]float64{
-		"reads": count / took, "writes": float64(writes) / took, "cpu": figures.CPU / count * 1e6, "bytes": figures.Bytes, "peak": figures.Peak / 1e6,
+	figures := all.End()
+	return harness.Figures{
+		"reads": count / took, "writes": float64(writes) / took, "cpu": figures["cpu"] / count * 1e6, "bytes": figures["bytes"] / count, "peak": figures["peak"] / 1e6,
 	}, nil
 }
 
 // stall is updates while one handler keeps up and, where Stalled, another one sleeps through them
 // all; then it wakes and must come to know the newest version of every pod.
-func (m informing) stall(ctx context.Context) (map[string]float64, error) {
+func (m informing) stall(ctx context.Context) (harness.Figures, error) {
 	f := newFeed(m.Pods)
 	f.deep = true
 	last := fmt.Sprint(m.Pods + m.Events)
@@ -227,15 +223,15 @@ func (m informing) stall(ctx context.Context) (map[string]float64, error) {
 		return nil, err
 	}
 	listed.Wait()
-	before := live()
-	all := begin()
+	before := harness.Live()
+	all := harness.Begin(m.Library + "-" + m.What)
 	f.next <- 1
 	<-asleep
 	f.next <- m.Events - 1
 	reached.Wait()
-	figures := map[string]float64{"live": (live() - before) / 1e6}
-	spent := all.end(m.Events)
-	figures["peak"], figures["wall"] = (spent.Peak-before)/1e6, spent.Wall
+	figures := harness.Figures{"live": (harness.Live() - before) / 1e6}
+	spent := all.End()
+	figures["peak"], figures["wall"] = (spent["peak"]-before)/1e6, spent["wall"]
 	for _, p := range f.pods {
 		if p.ResourceVersion != known[p.Name] {
 			unknown[p.Name] = p.ResourceVersion

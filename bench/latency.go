@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -21,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
@@ -32,15 +31,12 @@ import (
 type latency struct {
 	URL     string
 	Library string // tributary or client-go
-	Pods    int
-	Rate    int // events per second
+	Rate    int    // events per second
 	Events  int
 }
 
-// measure prints a map of figures by name: times in microseconds.
-func (l latency) measure(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
+// follow has times in microseconds.
+func follow(ctx context.Context, l latency) (harness.Figures, error) {
 	handled := make([]int64, l.Events)
 	var told atomic.Int64
 	all := make(chan struct{})
@@ -55,48 +51,43 @@ func (l latency) measure(ctx context.Context) error {
 		}
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { run(ctx) })
 	defer running.Wait()
 	defer cancel()
 	if err := synced(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	before := cpu()
-	if err := post(fmt.Sprintf("%s/pace?rate=%d&count=%d", l.URL, l.Rate, l.Events)); err != nil {
-		return err
+	before := harness.CPU()
+	if err := harness.Do(ctx, fmt.Sprintf("%s/pace?rate=%d&count=%d", l.URL, l.Rate, l.Events)); err != nil {
+		return nil, err
 	}
 	select {
 	case <-all:
 	case <-ctx.Done():
-		return errors.New("not all events came in time")
+		return nil, errors.New("not all events came in time")
 	}
-	used := cpu() - before
-	response, err := http.Get(l.URL + "/sent")
+	used := harness.CPU() - before
+	sent, err := harness.Call[[]int64](ctx, l.URL+"/sent")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer response.Body.Close()
-	var sent []int64
-	if err := json.NewDecoder(response.Body).Decode(&sent); err != nil {
-		return err
-	}
+	delays := make([]float64, len(handled))
 	for n := range handled {
-		handled[n] -= sent[n]
+		delays[n] = float64(handled[n]-sent[n]) / 1e3
 	}
-	slices.Sort(handled)
-	at := func(share float64) float64 { return float64(handled[int(share*float64(l.Events-1))]) / 1e3 }
-	return json.NewEncoder(os.Stdout).Encode(map[string]float64{
-		"p50": at(0.5), "p99": at(0.99), "max": at(1), "cpu": float64(used.Microseconds()) / float64(l.Events),
-		"rate": float64(l.Events-1) / (float64(slices.Max(sent)-slices.Min(sent)) / 1e9),
-	})
+	return harness.Figures{
+		"p50": harness.Median(delays), "p99": harness.Quantile(delays, 0.99), "max": slices.Max(delays),
+		"cpu": float64(used.Microseconds()) / float64(l.Events), "rate": float64(l.Events-1) / (float64(slices.Max(sent)-slices.Min(sent)) / 1e9),
+	}, nil
 }
 
 // informer makes the library's informer of pods, with one handler.
 func (l latency) informer(handle func(*corev1.Pod)) (run func(context.Context), synced func(context.Context) error, err error) {
-	clients, err := kubernetes.NewForConfig(&rest.Config{Host: l.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: world.Protobuf.ContentType()}})
+	clients, err := kubernetes.NewForConfig(&rest.Config{Host: l.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: harness.Protobuf}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -114,7 +105,7 @@ func (l latency) informer(handle func(*corev1.Pod)) (run func(context.Context), 
 }
 
 // pace sends changes as events does, each in a write of its own, at a rate, and notes when.
-func (s *server) pace(_ http.ResponseWriter, r *http.Request) {
+func (s *server) pace(r *http.Request) (any, error) {
 	rate, _ := strconv.Atoi(r.URL.Query().Get("rate"))
 	count, _ := strconv.Atoi(r.URL.Query().Get("count"))
 	s.do <- func(on stream) {
@@ -132,63 +123,34 @@ func (s *server) pace(_ http.ResponseWriter, r *http.Request) {
 		}
 		s.sent.Store(&sent)
 	}
+	return nil, nil
 }
 
 // measureLatency prints the table of latencies.
 func measureLatency(ctx context.Context, s settings) error {
-	fmt.Printf("\n### latency\n\nFrom the last byte of an event, in world.Protobuf, to the handler of an informer of %d pods with two indexes; "+
-		"each event is a write of its own. %s.\n\n"+
-		"| events/s | | p50 us | p99 us | longest us | CPU us/event |\n|---|---|---|---|---|---|\n", s.eventPods, s.repetitions())
-	for _, rate := range []int{1_000, 20_000} {
-		medians, err := s.latencies(ctx, rate)
-		if err != nil {
-			return fmt.Errorf("latency: %w", err)
-		}
-		for i, library := range []string{"tributary", "client-go"} {
-			m := medians[i]
-			fmt.Printf("| %.0f | %s | %.0f | %.0f | %.0f | %.1f |\n", m["rate"], library, m["p50"], m["p99"], m["max"], m["cpu"])
-		}
-		a, b := medians[0], medians[1]
-		fmt.Printf("| %d | **ours / client-go's** | **%.2f** | **%.2f** | %.2f | **%.2f** |\n", rate, a["p50"]/b["p50"], a["p99"]/b["p99"], a["max"]/b["max"], a["cpu"]/b["cpu"])
-	}
-	return nil
-}
-
-// latencies are the medians of both libraries, by turns.
-func (s settings) latencies(ctx context.Context, rate int) (medians [2]map[string]float64, err error) {
-	s.pods = s.eventPods
-	var all [2][]map[string]float64
-	err = s.withServer(ctx, func(ctx context.Context, url string) error {
-		if err := post(url + "/reset?form=" + string(world.Protobuf)); err != nil {
+	s.Pods = s.EventPods
+	table := harness.Table{Lead: "events/s | ", Columns: []harness.Column{
+		harness.Col("p50 us", "%.0f", "p50"), harness.Col("p99 us", "%.0f", "p99"), harness.Col("longest us", "%.0f", "max"), harness.Col("CPU us/event", "%.1f", "cpu"),
+	}}
+	table.Begin("latency", fmt.Sprintf("From the last byte of an event, in protobuf, to the handler of an informer of %d pods with two indexes; "+
+		"each event is a write of its own. %s.", s.EventPods, s.repetitions()))
+	libraries := []string{"tributary", "client-go"}
+	return s.withServer(ctx, func(url string) error {
+		if err := harness.Do(ctx, url+"/reset?form="+string(world.Protobuf)); err != nil {
 			return err
 		}
-		for range s.repeat {
-			for i, library := range []string{"tributary", "client-go"} {
-				what, err := json.Marshal(latency{URL: url, Library: library, Pods: s.pods, Rate: rate, Events: min(s.events, 5*rate)})
-				if err != nil {
-					return err
-				}
-				cmd, err := s.start(ctx, "latency", string(what))
-				if err != nil {
-					return err
-				}
-				f := map[string]float64{}
-				if err := output(cmd, &f); err != nil {
-					return err
-				}
-				all[i] = append(all[i], f)
+		for _, rate := range []int{1_000, 20_000} {
+			medians, err := harness.ByTurns(s.Repeat, libraries, func(library string) (harness.Figures, error) {
+				return harness.Measure(ctx, "latency", latency{URL: url, Library: library, Rate: rate, Events: min(s.Events, 5*rate)})
+			})
+			if err != nil {
+				return err
 			}
+			for i, f := range medians {
+				table.Row(f, fmt.Sprintf("%.0f", f["rate"]), libraries[i])
+			}
+			table.Ratio(medians[0], medians[1], rate, "**ours / client-go's**")
 		}
 		return nil
 	})
-	if err != nil {
-		return medians, err
-	}
-	for i, of := range all {
-		medians[i] = map[string]float64{}
-		for name := range of[0] {
-			medians[i][name] = median(of, func(f map[string]float64) float64 { return f[name] })
-		}
-	}
-	return medians, nil
 }

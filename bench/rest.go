@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
@@ -25,16 +26,6 @@ const (
 	atRest = "packed"
 	coded  = "packed-zstd"
 )
-
-// restFigures are those of a copy that is synced. Times are in microseconds.
-type restFigures struct {
-	GC          float64 // CPU of a whole collection by the garbage collector, milliseconds
-	HeapObjects float64 // in the heap, per object
-	Cold, Hot   float64 // the median of Get
-	ColdP99     float64
-	All         float64 // per object, of all
-	ByIndex     float64 // per object, of all of a namespace
-}
 
 // readable is a copy that is read by key, by an index, and as a whole.
 type readable interface {
@@ -119,17 +110,20 @@ func countAll(objs []any) (n int) {
 	return n
 }
 
-// measureReads reads a copy: many objects once, some again and again, and all.
-func measureReads(copy readable, objects int) (f restFigures) {
+// measureReads reads a copy: many objects once, some again and again, and all. Times are in
+// microseconds; of Get (cold, p99, hot) by the clock, and of the CPU per object for all objects, and
+// by an index of namespaces.
+func measureReads(copy readable, objects int) harness.Figures {
 	const lookups = 3000
-	f.GC = micros(func() {
+	f := harness.Figures{}
+	f["gc"] = micros(func() {
 		for range 3 {
 			runtime.GC()
 		}
-	}) / 3000
+	}) / 3000 // milliseconds of a whole collection
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	f.HeapObjects = float64(memory.HeapObjects) / float64(max(1, objects))
+	f["heapObjects"] = float64(memory.HeapObjects)
 	keys := copy.keys()
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	var times []float64
@@ -138,20 +132,19 @@ func measureReads(copy readable, objects int) (f restFigures) {
 		copy.get(key)
 		times = append(times, float64(time.Since(began).Nanoseconds())/1000)
 	}
-	slices.Sort(times)
-	f.Cold, f.ColdP99 = times[len(times)/2], times[len(times)*99/100]
-	f.Hot = hotRead(copy, keys[:min(100, len(keys))])
+	f["cold"], f["p99"] = harness.Median(times), harness.Quantile(times, 0.99)
+	f["hot"] = hotRead(copy, keys[:min(100, len(keys))])
 	all := 0
-	f.All = micros(func() { all = copy.all() })
-	f.All /= float64(max(1, all))
+	f["all"] = micros(func() { all = copy.all() })
+	f["all"] /= float64(max(1, all))
 	read := copy.indexed()
 	found := 0
-	f.ByIndex = micros(func() {
+	f["index"] = micros(func() {
 		for namespace := range namespaces(keys) {
 			found += read(namespace)
 		}
 	})
-	f.ByIndex /= float64(max(1, found))
+	f["index"] /= float64(max(1, found))
 	return f
 }
 
@@ -166,8 +159,7 @@ func hotRead(copy readable, keys []string) float64 {
 		}
 		times = append(times, float64(time.Since(began).Nanoseconds())/1000/each)
 	}
-	slices.Sort(times)
-	return times[rounds/2]
+	return harness.Median(times)
 }
 
 func namespaces(keys []string) map[string]bool {
@@ -181,21 +173,9 @@ func namespaces(keys []string) map[string]bool {
 
 // micros is the CPU time of the process during work.
 func micros(work func()) float64 {
-	began := cpu()
+	began := harness.CPU()
 	work()
-	return float64((cpu() - began).Microseconds())
-}
-
-func restMedians(of []figures) (m restFigures) {
-	value := func(get func(restFigures) float64) float64 {
-		return median(of, func(f figures) float64 { return get(f.Rest) })
-	}
-	return restFigures{
-		GC: value(func(f restFigures) float64 { return f.GC }), HeapObjects: value(func(f restFigures) float64 { return f.HeapObjects }),
-		Cold: value(func(f restFigures) float64 { return f.Cold }), Hot: value(func(f restFigures) float64 { return f.Hot }),
-		ColdP99: value(func(f restFigures) float64 { return f.ColdP99 }), All: value(func(f restFigures) float64 { return f.All }),
-		ByIndex: value(func(f restFigures) float64 { return f.ByIndex }),
-	}
+	return float64((harness.CPU() - began).Microseconds())
 }
 
 // restKind is a row of the tables.
@@ -224,11 +204,56 @@ var restKinds = []restKind{
 	{"pods as of kubernetes#141341, JSON", world.TreePod, world.Tree, 50, 16, false, atRest},
 }
 
-// restRow has the figures of a kind, by the measurement: packed, interned, and of client-go.
+// three are the columns of a figure of packed, interned and client-go, and if to is not empty, that
+// of packed to one of them.
+func three(heading, format, what, figure, to string) (columns []harness.Column) {
+	for i, form := range forms {
+		if i == 0 {
+			heading += ": packed"
+		} else {
+			heading = form
+		}
+		columns = append(columns, harness.Col(heading, format, form+"."+what+"."+figure))
+	}
+	if to != "" {
+		of, _, _ := strings.Cut(strings.ReplaceAll(figure, "*", "/"), "/") // without its unit
+		columns = append(columns, harness.Col("to "+to, "%.3f", fmt.Sprintf("packed.%[1]s.%[2]s/%[3]s.%[1]s.%[2]s", what, of, to)))
+	}
+	return columns
+}
+
+// forms are those of a copy, in the order of the readers of a row.
+var forms = []string{"packed", "interned", "client-go"}
+
+var restTables = []struct {
+	name, note string
+	columns    []harness.Column
+}{
+	{"at rest: heap and first sync", "The heap of one copy, and the CPU time of its process. Bytes are per object, and the CPU in us per object.", slices.Concat(
+		three("live B", "%.0f", "sync", "live/objects", "client-go"),
+		three("peak B", "%.0f", "sync", "peak/objects", ""),
+		three("CPU us", "%.1f", "sync", "cpu*1e6/objects", "interned"),
+		three("GC ms", "%.1f", "sync", "gc", "client-go"),
+		three("heap objects", "%.1f", "sync", "heapObjects/objects", ""),
+	)},
+	{"at rest: changes", "CPU in us, per object of a relist with 1 % changed, and per event. The handlers read the key, the labels of the new object, and the objects before and after.", slices.Concat(
+		three("relist", "%.1f", "relist", "cpu*1e6/objects", "interned"),
+		three("no handler", "%.1f", "watch", "cpu*1e6/events", ""),
+		three("key", "%.1f", string(byKey), "cpu*1e6/events", "interned"),
+		three("labels", "%.1f", string(byMetadata), "cpu*1e6/events", "interned"),
+		three("before and after", "%.1f", string(wholly), "cpu*1e6/events", "interned"),
+	)},
+	{"at rest: reads", "Get in us of the clock; by index and all in us of CPU per object.", slices.Concat(
+		three("Get, cold", "%.1f", "sync", "cold", ""), three("cold p99", "%.1f", "sync", "p99", ""), three("hot", "%.3f", "sync", "hot", "interned"),
+		three("by index", "%.2f", "sync", "index", ""), three("all", "%.2f", "sync", "all", ""),
+	)},
+}
+
+// restRow has the figures of a kind, by the form and the measurement.
 type restRow struct {
-	restKind
-	objects, events int
-	of              map[string][]figures
+	name    string
+	objects int
+	figures harness.Figures
 }
 
 // measureRest prints the size of a copy at rest as bytes, interned and in client-go, and the cost
@@ -237,7 +262,7 @@ func measureRest(ctx context.Context, s settings) error {
 	var rows []restRow
 	var failed error
 	for _, k := range restKinds {
-		if s.kind != "" && s.kind != k.name {
+		if s.Kind != "" && s.Kind != k.name {
 			continue
 		}
 		row, err := s.measureRestOf(ctx, k)
@@ -248,117 +273,43 @@ func measureRest(ctx context.Context, s settings) error {
 		fmt.Fprintln(os.Stderr, "bench:", time.Now().Format(time.TimeOnly), k.name)
 		rows = append(rows, row)
 	}
-	s.printRest(rows)
+	for _, t := range restTables {
+		table := harness.Table{Lead: "kind, objects", Columns: t.columns}
+		table.Begin(t.name, t.note+" "+s.repetitions()+".")
+		for _, r := range rows {
+			table.Row(r.figures, fmt.Sprintf("%s, %d", r.name, r.objects))
+		}
+	}
 	return failed
 }
 
 func (s settings) measureRestOf(ctx context.Context, k restKind) (restRow, error) {
-	s.kind = k.kind
-	s.pods = max(100, s.pods/k.share)
-	s.widgets, s.eventPods = s.pods, min(s.pods, 10_000)
-	s.events = min(s.events, 4*s.eventPods)
-	row := restRow{k, s.pods, s.events, map[string][]figures{}}
+	s.Kind = k.kind
+	s.Pods = max(100, s.Pods/k.share)
+	s.Widgets, s.EventPods = s.Pods, min(s.Pods, 10_000)
+	s.Events = min(s.Events, 4*s.EventPods)
+	row := restRow{k.name, s.Pods, harness.Figures{}}
 	measurements := []string{"sync", "relist", "watch"}
 	if k.handled {
 		measurements = append(measurements, string(byKey), string(byMetadata), string(wholly))
 	}
 	for i, what := range measurements {
-		c := scenario{what: what, form: k.form, objects: s.pods, perSet: k.perSet, variant: variant{reads: what == "sync"},
+		c := scenario{what: what, form: k.form, objects: s.Pods, perSet: k.perSet, variant: variant{reads: what == "sync"},
 			readers: []reader{{k.library, "watchlist"}, {"tributary", "watchlist"}, {"reflector", "watchlist"}}}
 		if i > 2 {
 			c.what, c.handler = "watch", handling(what)
 		}
 		if c.what == "watch" {
-			c.objects = s.eventPods
+			c.objects = s.EventPods
 		}
 		medians, err := c.measure(ctx, s)
 		if err != nil {
 			return row, fmt.Errorf("%s: %w", what, err)
 		}
-		row.of[what] = medians
+		for form, f := range medians {
+			row.figures = row.figures.With(forms[form]+"."+what+".", f)
+		}
 	}
+	row.figures["objects"], row.figures["events"] = float64(s.Pods), float64(s.Events)
 	return row, nil
-}
-
-// three are the cells of packed, interned and client-go; empty if it was not measured.
-func (r restRow) three(what, format string, of func(figures) float64) string {
-	var b strings.Builder
-	for i := range 3 {
-		if r.of[what] == nil {
-			b.WriteString(" |")
-		} else {
-			fmt.Fprintf(&b, " "+format+" |", of(r.of[what][i]))
-		}
-	}
-	return b.String()
-}
-
-// ratio is the cell of packed to another one.
-func (r restRow) ratio(what string, to int, of func(figures) float64) string {
-	if r.of[what] == nil {
-		return " |"
-	}
-	return fmt.Sprintf(" %.3f |", of(r.of[what][0])/of(r.of[what][to]))
-}
-
-// restColumn is three columns, of packed, interned and client-go.
-type restColumn struct {
-	heading, what, format string
-	of                    func(restRow, figures) float64
-	to                    int // packed to this one is a further column: 1 is interned, 2 client-go
-}
-
-var restTables = []struct {
-	name, note string
-	columns    []restColumn
-}{
-	{"at rest: heap and first sync", "The heap of one copy, and the CPU time of its process. Bytes are per object, and the CPU in us per object.", []restColumn{
-		{"live B", "sync", "%.0f", func(r restRow, f figures) float64 { return f.Live / float64(r.objects) }, 2},
-		{"peak B", "sync", "%.0f", func(r restRow, f figures) float64 { return f.Peak / float64(r.objects) }, 0},
-		{"CPU us", "sync", "%.1f", func(r restRow, f figures) float64 { return f.CPU / float64(r.objects) * 1e6 }, 1},
-		{"GC ms", "sync", "%.1f", func(_ restRow, f figures) float64 { return f.Rest.GC }, 2},
-		{"heap objects", "sync", "%.1f", func(_ restRow, f figures) float64 { return f.Rest.HeapObjects }, 0},
-	}},
-	{"at rest: changes", "CPU in us, per object of a relist with 1 % changed, and per event. The handlers read the key, the labels of the new object, and the objects before and after.", []restColumn{
-		{"relist", "relist", "%.1f", func(r restRow, f figures) float64 { return f.CPU / float64(r.objects) * 1e6 }, 1},
-		{"no handler", "watch", "%.1f", perEvent, 0},
-		{"key", string(byKey), "%.1f", perEvent, 1},
-		{"labels", string(byMetadata), "%.1f", perEvent, 1},
-		{"before and after", string(wholly), "%.1f", perEvent, 1},
-	}},
-	{"at rest: reads", "Get in us of the clock; by index and all in us of CPU per object.", []restColumn{
-		{"Get, cold", "sync", "%.1f", func(_ restRow, f figures) float64 { return f.Rest.Cold }, 0},
-		{"cold p99", "sync", "%.1f", func(_ restRow, f figures) float64 { return f.Rest.ColdP99 }, 0},
-		{"hot", "sync", "%.3f", func(_ restRow, f figures) float64 { return f.Rest.Hot }, 1},
-		{"by index", "sync", "%.2f", func(_ restRow, f figures) float64 { return f.Rest.ByIndex }, 0},
-		{"all", "sync", "%.2f", func(_ restRow, f figures) float64 { return f.Rest.All }, 0},
-	}},
-}
-
-func perEvent(r restRow, f figures) float64 { return f.CPU / float64(r.events) * 1e6 }
-
-func (s settings) printRest(rows []restRow) {
-	for _, t := range restTables {
-		fmt.Printf("\n### %s\n\n%s %s.\n\n| kind, objects |", t.name, t.note, s.repetitions())
-		columns := 1
-		for _, c := range t.columns {
-			fmt.Printf(" %s: packed | interned | client-go |", c.heading)
-			if columns += 3; c.to > 0 {
-				fmt.Printf(" to %s |", []string{"", "interned", "client-go"}[c.to])
-				columns++
-			}
-		}
-		fmt.Println("\n" + strings.Repeat("|---", columns) + "|")
-		for _, r := range rows {
-			fmt.Printf("| %s, %d |", r.name, r.objects)
-			for _, c := range t.columns {
-				of := func(f figures) float64 { return c.of(r, f) }
-				fmt.Print(r.three(c.what, c.format, of))
-				if c.to > 0 {
-					fmt.Print(r.ratio(c.what, c.to, of))
-				}
-			}
-			fmt.Println()
-		}
-	}
 }

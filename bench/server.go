@@ -4,10 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -18,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -54,47 +52,43 @@ type stream struct {
 	flush func() // down to the socket
 }
 
-// serve prints its address and serves until ctx ends.
+// serve serves until its input ends.
 func serve(ctx context.Context, s settings) error {
 	srv := &server{settings: s, contents: map[world.Form]*content{}, do: make(chan func(stream))}
 	for _, f := range []world.Form{world.Protobuf, world.JSON, world.Tree} {
-		srv.contents[f] = &content{codec: world.CodecOf(s.kind, s.perSet, f)}
+		srv.contents[f] = &content{codec: world.CodecOf(s.Kind, s.PerSet, f)}
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+world.CodecOf(s.kind, s.perSet, world.Protobuf).Path(), srv.collection)
-	mux.HandleFunc("GET "+world.CodecOf(s.kind, s.perSet, world.Tree).Path(), srv.collection)
-	mux.HandleFunc("POST /reset", srv.reset)
-	mux.HandleFunc("POST /change", srv.change)
-	mux.HandleFunc("POST /events", srv.events)
-	mux.HandleFunc("POST /pace", srv.pace)
-	mux.HandleFunc("GET /sent", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(srv.sent.Load()) })
-	mux.HandleFunc("GET /asked", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, srv.asked.Load()) })
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
+	mux.HandleFunc(srv.contents[world.Protobuf].codec.Path(), srv.collection)
+	mux.HandleFunc(srv.contents[world.Tree].codec.Path(), srv.collection)
+	for path, act := range map[string]func(*http.Request) (any, error){
+		"/reset": srv.reset, "/change": srv.change, "/events": srv.events, "/pace": srv.pace,
+		"/sent":  func(*http.Request) (any, error) { return srv.sent.Load(), nil },
+		"/asked": func(*http.Request) (any, error) { return srv.asked.Load(), nil },
+	} {
+		mux.HandleFunc(path, harness.Answer(act))
 	}
-	fmt.Printf("http://%s\n", listener.Addr())
-	hs := &http.Server{Handler: mux, BaseContext: func(net.Listener) context.Context { return ctx }}
-	stop := context.AfterFunc(ctx, func() { _ = hs.Close() })
-	defer stop()
-	_ = hs.Serve(listener)
-	return nil
+	url, err := harness.Serving{}.Serve(mux)
+	if err == nil {
+		harness.Say(ctx, url)
+	}
+	return err
 }
 
 // reset goes back to the first state and prepares it, outside any measurement. It waits for
 // the last reader's watch to end, which would take the events of the next one.
-func (s *server) reset(_ http.ResponseWriter, r *http.Request) {
+func (s *server) reset(r *http.Request) (any, error) {
 	s.open.Wait()
 	s.changed.Store(false)
 	c := s.contents[world.Form(r.URL.Query().Get("form"))]
 	c.prepare.Do(func() {
 		defer debug.SetGCPercent(debug.SetGCPercent(25)) // half a million pods are 4 GB
-		count := s.settings.pods
+		count := s.settings.Pods
 		if c.codec.Form == world.Tree {
-			count = s.settings.widgets
+			count = s.settings.Widgets
 		}
 		order := c.codec.Order(0, count)
-		if s.settings.shuffled {
+		if s.settings.Shuffled {
 			order = rand.New(rand.NewPCG(3, 4)).Perm(count)
 		}
 		c.first = make([][]byte, count)
@@ -108,6 +102,7 @@ func (s *server) reset(_ http.ResponseWriter, r *http.Request) {
 			}
 		}
 	})
+	return nil, nil
 }
 
 func (s *server) collection(w http.ResponseWriter, r *http.Request) {
@@ -129,7 +124,7 @@ func (s *server) collection(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", c.codec.Form.ContentType())
 	if watching {
-		w.Header().Set("Content-Type", strings.Replace(c.codec.Form.ContentType(), "protobuf", "protobuf;stream=watch", 1))
+		w.Header().Set("Content-Type", c.codec.Form.WatchType())
 	}
 	out := bufio.NewWriterSize(w, 256<<10)
 	if !watching {
@@ -138,10 +133,7 @@ func (s *server) collection(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if initial {
-		for _, item := range items {
-			c.codec.Event(out, watch.Added, item)
-		}
-		c.codec.Bookmark(out, version)
+		c.codec.Initial(out, items, version)
 	}
 	s.follow(r, stream{w: out, codec: c.codec, flush: func() {
 		_ = out.Flush()
@@ -169,32 +161,34 @@ func (s *server) follow(r *http.Request, on stream) {
 }
 
 // change makes the reader list again, and find one object in a hundred changed.
-func (s *server) change(_ http.ResponseWriter, _ *http.Request) {
+func (s *server) change(*http.Request) (any, error) {
 	s.do <- func(on stream) {
 		s.changed.Store(true)
 		_, _ = on.w.Write(on.codec.Expired())
 	}
+	return nil, nil
 }
 
 // events sends the changes: each of them a state of one of the first pods with a version of its
 // own. The pods change by turns, in no order that would help a reader.
-func (s *server) events(_ http.ResponseWriter, _ *http.Request) {
+func (s *server) events(*http.Request) (any, error) {
 	s.do <- func(on stream) {
 		states := s.states(on.codec)
 		random := rand.New(rand.NewPCG(1, 2))
 		random.Shuffle(len(states), func(i, j int) { states[i], states[j] = states[j], states[i] })
 		s.asked.Store(time.Now().UnixNano())
-		for n := range s.settings.events {
+		for n := range s.settings.Events {
 			now := states[n%len(states)][n/len(states)%2]
 			copy(now.version, world.Version(eventVersion+n))
 			on.codec.Event(on.w, watch.Modified, now.object)
 		}
 	}
+	return nil, nil
 }
 
 // states are two states of each of the first pods.
 func (s *server) states(c world.Codec) [][2]state {
-	states := make([][2]state, s.settings.eventPods)
+	states := make([][2]state, s.settings.EventPods)
 	for i := range states {
 		states[i] = [2]state{stateOf(c.Object(i, i, 1), i), stateOf(c.Object(i, i, 2), i)}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -23,9 +24,9 @@ var (
 )
 
 // measureStores compares the stores, in this process: no object is decoded.
-func measureStores(s settings) error {
+func measureStores(_ context.Context, s settings) error {
 	sizes := []int{110, 1_000, 10_000, 100_000}
-	if s.pods <= 1000 { // -quick
+	if s.Quick {
 		sizes = sizes[:2]
 	}
 	fmt.Print("\n### stores\n\nCPU time of the process for one operation, without the collector's, which follows the bytes; medians of 3 runs by turns.\n\n" +

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -142,7 +143,7 @@ type storeRun struct {
 
 func newRun(do func(i int)) *storeRun {
 	r := &storeRun{do: do, few: 1}
-	for began := cpu(); (cpu() - began).Seconds() < 0.02; r.few *= 2 { // which also warms up
+	for began := harness.CPU(); (harness.CPU() - began).Seconds() < 0.02; r.few *= 2 { // which also warms up
 		r.times(r.few)
 	}
 	return r
@@ -160,17 +161,20 @@ func (r *storeRun) times(n int) {
 func (r *storeRun) figures() storeFigures {
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	allocs, bytes, began, n := metric(allocsMetric), metric(bytesMetric), cpu(), 0
-	for (cpu() - began).Seconds() < 0.2 {
+	allocs, bytes, began, n := allocated(), allocatedBytes(), harness.CPU(), 0
+	for (harness.CPU() - began).Seconds() < 0.2 {
 		r.times(r.few)
 		n += r.few
 	}
 	per := func(x float64) float64 { return x / float64(n) }
 	return storeFigures{
-		ns:    per(float64((cpu() - began).Nanoseconds())),
-		bytes: per(float64(metric(bytesMetric) - bytes)), allocs: per(float64(metric(allocsMetric) - allocs)),
+		ns:    per(float64((harness.CPU() - began).Nanoseconds())),
+		bytes: per(allocatedBytes() - bytes), allocs: per(allocated() - allocs),
 	}
 }
+
+func allocated() float64      { return harness.Metric("/gc/heap/allocs:objects") }
+func allocatedBytes() float64 { return harness.Metric("/gc/heap/allocs:bytes") }
 
 func (r storeRow) print() {
 	fmt.Printf("| %s | %d | %d | %.0f | %.0f | %.3g | %.0f in %.1f | %.0f in %.1f |\n", r.work.name, r.objects, r.indexes,

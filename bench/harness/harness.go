@@ -137,6 +137,20 @@ func Measure(ctx context.Context, role string, task any, env ...string) (f Figur
 	return f, json.Unmarshal(out, &f)
 }
 
+// Run has a process of its own print for itself.
+func Run(ctx context.Context, role string, task any) error {
+	text, err := json.Marshal(task)
+	if err != nil {
+		return err
+	}
+	cmd, err := self.Command(ctx, "-role", role, string(text))
+	if err != nil {
+		return err
+	}
+	cmd.Stdout = os.Stdout
+	return cmd.Run()
+}
+
 // Process is one that serves or acts until its input ends, and the words of its first line.
 type Process struct {
 	*self.Process
