@@ -3,7 +3,7 @@
 //
 //	go run -C bench ./etcd           # 100,000 pods, and three other kinds
 //	go run -C bench ./etcd -quick    # small, for CI: every row once
-//	go run -C bench ./etcd -only pods -cpuprofile /tmp/p
+//	BENCH_PROFILE=/tmp/p go run -C bench ./etcd -only pods
 //
 // One etcd of one member lives in the process that prints. Each figure comes from a fresh process
 // that connects to it over loopback, by turns with the others; the table has medians. A first sync
@@ -14,31 +14,25 @@
 package main
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"os/signal"
-	"strings"
+	"slices"
 	"syscall"
 	"time"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/internal/self"
 )
 
-// job is what one process measures.
+// job is the task of one process.
 type job struct {
 	Reader   string
 	Kind     string
 	Endpoint string
 	Objects  int
-	Changes  int    // to be received in a watch; zero: a first sync
-	Profile  string // the file for a CPU profile; empty: none
+	Changes  int // to be received in a watch; zero: a first sync
 }
 
 // readers are measured by turns.
@@ -50,170 +44,157 @@ const (
 	tributary = "ours"
 )
 
-func main() {
-	quick := flag.Bool("quick", false, "small sizes and one repetition: shows that everything runs, not how fast")
-	repeat := flag.Int("repeat", 3, "repetitions of each measurement")
-	only := flag.String("only", "", "measure the kinds that have this in their name")
-	profile := flag.String("cpuprofile", "", "write the CPU profile of each reader to this path-READER-OPERATION")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	var err error
-	if flag.NArg() == 2 && flag.Arg(0) == "measure" {
-		var j job
-		if err = json.Unmarshal([]byte(flag.Arg(1)), &j); err == nil {
-			err = measure(ctx, j)
-		}
-	} else {
-		p := program{part: 1, repeat: *repeat, profile: *profile}
-		if *quick {
-			p.part, p.repeat = 200, 1
-		}
-		err = p.run(ctx, *only)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "etcd:", err)
-		os.Exit(1)
-	}
-}
+func main() { harness.Main(3, harness.Roles{"read": harness.Acts(read)}, measure) }
 
-type program struct {
-	part    int // of the objects: one in so many
-	repeat  int
-	profile string
-}
-
-func (p program) run(ctx context.Context, only string) error {
+func measure(ctx context.Context, s harness.Settings) error {
+	part := 1
+	if s.Quick {
+		part = 200
+	}
+	var parts []harness.Part
 	for _, k := range kinds {
-		if !strings.Contains(k.name, only) {
-			continue
-		}
-		if err := p.measureKind(ctx, k); err != nil {
-			return fmt.Errorf("%s: %w", k.name, err)
-		}
+		k.objects, k.changes = k.objects/part, k.changes/part
+		parts = append(parts, harness.Part{Name: k.name, Measure: k.measure})
 	}
-	return nil
+	return s.Each(ctx, parts...)
 }
 
-// measureKind fills an etcd, and prints a table of first syncs and one of watches.
-func (p program) measureKind(ctx context.Context, k kind) error {
+// measure fills an etcd, and prints a table of first syncs and one of watches.
+func (k kind) measure(ctx context.Context, s harness.Settings) error {
 	origin, err := startEtcd(ctx)
 	if err != nil {
 		return err
 	}
 	defer origin.close()
-	objects, changes := k.objects/p.part, k.changes/p.part
-	size, err := origin.fill(ctx, k, objects)
+	size, err := origin.fill(ctx, k, k.objects)
 	if err != nil {
 		return err
 	}
-	name := fmt.Sprintf("%s, %d of %.1f KB", k.name, objects, float64(size)/float64(objects)/1e3)
-	j := job{Kind: k.name, Endpoint: origin.endpoint, Objects: objects}
-	err = p.table(ctx, "first sync: "+name, "objects/s", j, func(cmd *exec.Cmd) ([]byte, error) { return cmd.Output() })
-	if err != nil {
+	name := fmt.Sprintf("%s, %d of %.1f KB", k.name, k.objects, float64(size)/float64(k.objects)/1e3)
+	j := job{Kind: k.name, Endpoint: origin.endpoint, Objects: k.objects}
+	if err := table(s, "first sync: "+name, "objects/s", func(reader string) (harness.Figures, error) {
+		j.Reader = reader
+		return harness.Measure(ctx, "read", j)
+	}); err != nil {
 		return err
 	}
-	j.Changes = changes
-	return p.table(ctx, fmt.Sprintf("watch: %d changes of %s", changes, name), "events/s", j, func(cmd *exec.Cmd) ([]byte, error) {
-		return origin.whileStopped(ctx, cmd, k, objects, changes)
+	j.Changes = k.changes
+	return table(s, fmt.Sprintf("watch: %d changes of %s", k.changes, name), "events/s", func(reader string) (harness.Figures, error) {
+		j.Reader = reader
+		return origin.whileStopped(ctx, j, k)
 	})
 }
 
-// table measures a job with all readers by turns, and prints the medians.
-func (p program) table(ctx context.Context, title, rate string, j job, run func(*exec.Cmd) ([]byte, error)) error {
-	runs := map[string][]figures{}
-	for range p.repeat {
-		for _, j.Reader = range readers {
-			if p.profile != "" {
-				j.Profile = fmt.Sprintf("%s-%s-%t", p.profile, strings.Fields(j.Reader)[0], j.Changes > 0)
-			}
-			f, err := measureIn(ctx, j, run)
-			if err != nil {
-				return fmt.Errorf("%s: %w", j.Reader, err)
-			}
-			runs[j.Reader] = append(runs[j.Reader], f)
-		}
+// table measures all readers by turns, and prints the medians.
+func table(s harness.Settings, title, rate string, measure func(reader string) (harness.Figures, error)) error {
+	medians, err := harness.ByTurns(s.Repeat, readers, measure)
+	if err != nil {
+		return err
 	}
-	fmt.Printf("\n### %s\n\n| | wall s | %s | CPU s | allocated MB | allocations/object | peak MB |\n|---|---|---|---|---|---|---|\n", title, rate)
-	medians := map[string]figures{}
-	for _, reader := range readers {
-		f := median(runs[reader])
-		medians[reader] = f
-		fmt.Printf("| %s | %.2f | %.0f | %.2f | %.0f | %.1f | %.0f |\n", reader, f.Wall, f.Rate, f.CPU, f.AllocatedMB, f.Allocations, f.PeakMB)
+	table := harness.Table{Columns: []harness.Column{
+		harness.Col("wall s", "%.2f", "wall"), harness.Col(rate, "%.0f", "per/wall"), harness.Col("CPU s", "%.2f", "cpu"),
+		harness.Col("allocated MB", "%.0f", "bytes/1e6"), harness.Col("allocations/object", "%.1f", "allocs/per"), harness.Col("peak MB", "%.0f", "rss/1e6"),
+	}}
+	table.Begin(title)
+	for i, f := range medians {
+		table.Row(f, readers[i])
 	}
-	ours, theirs := medians[tributary], medians[apiServer]
-	fmt.Printf("| **ours / API server** | **%.2f** | **%.2f** | **%.2f** | **%.2f** | **%.2f** | **%.2f** |\n", ours.Wall/theirs.Wall, ours.Rate/theirs.Rate,
-		ours.CPU/theirs.CPU, ours.AllocatedMB/theirs.AllocatedMB, ours.Allocations/theirs.Allocations, ours.PeakMB/theirs.PeakMB)
+	table.Ratio(medians[2], medians[1], "**ours / API server**")
 	return nil
 }
 
-// measureIn measures a job in a process of its own.
-func measureIn(ctx context.Context, j job, run func(*exec.Cmd) ([]byte, error)) (f figures, err error) {
-	asked, err := json.Marshal(j)
-	if err != nil {
-		return f, err
-	}
-	cmd, err := self.Command(ctx, "measure", string(asked))
-	if err != nil {
-		return f, err
-	}
-	out, err := run(cmd)
-	if err != nil {
-		return f, err
-	}
-	return f, json.Unmarshal(out, &f)
-}
-
 // whileStopped starts a reader, stops it while all changes are written, and lets it go on.
-func (o *origin) whileStopped(ctx context.Context, cmd *exec.Cmd, k kind, objects, changes int) ([]byte, error) {
-	in, err := cmd.StdinPipe()
+func (o *origin) whileStopped(ctx context.Context, j job, k kind) (f harness.Figures, err error) {
+	p, err := harness.Start(ctx, "read", j)
 	if err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	said := bufio.NewReader(out)
-	for _, n := range []int{1, changes} { // the first one, so that the watch of each reader lives
-		var line string
-		var revision int64
-		if line, err = said.ReadString('\n'); err == nil && line != readyLine {
-			err = fmt.Errorf("the reader says %q", line)
+	defer p.Stop()
+	defer func() { _ = p.Signal(syscall.SIGKILL) }() // it may be stopped
+	for i, n := range []int{1, j.Changes} { // the first one, so that the watch of each reader lives
+		if i > 0 {
+			if _, err := p.Line(); err != nil {
+				return nil, err
+			}
+		}
+		if err := stop(p.Process); err != nil {
+			return nil, err
+		}
+		revision, err := o.change(ctx, k, j.Objects, n)
+		if err == nil {
+			err = p.Tell(revision, time.Now().UnixNano())
 		}
 		if err == nil {
-			err = stop(cmd.Process)
-		}
-		if err == nil {
-			revision, err = o.change(ctx, k, objects, n)
-		}
-		if err == nil {
-			_, err = fmt.Fprintln(in, revision, time.Now().UnixNano())
-		}
-		if err == nil {
-			err = cmd.Process.Signal(syscall.SIGCONT)
+			err = p.Signal(syscall.SIGCONT)
 		}
 		if err != nil {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
 			return nil, err
 		}
 	}
-	figures, err := io.ReadAll(said)
-	return figures, cmp.Or(cmd.Wait(), err)
+	line, err := p.Line()
+	if err != nil {
+		return nil, err
+	}
+	return f, json.Unmarshal([]byte(line), &f)
 }
 
-// readyLine is a reader's answer when it has everything so far.
-const readyLine = "ready\n"
-
 // stop returns when all threads of a process stand still.
-func stop(p *os.Process) error {
+func stop(p *self.Process) error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	_, err := syscall.Wait4(p.Pid, nil, syscall.WUNTRACED, nil)
+	_, err := syscall.Wait4(p.ID(), nil, syscall.WUNTRACED, nil)
 	return err
+}
+
+// read does a job in this process, and prints its figures.
+func read(ctx context.Context, j job) error {
+	at := slices.IndexFunc(kinds, func(k kind) bool { return k.name == j.Kind })
+	if at < 0 {
+		return fmt.Errorf("no kind is named %s", j.Kind)
+	}
+	if j.Changes == 0 {
+		return metered(j, j.Objects, func() (began time.Time, err error) {
+			began = time.Now()
+			reader, err := newReader(kinds[at], j)
+			if err == nil {
+				err = reader.sync(ctx)
+			}
+			return began, err
+		})
+	}
+	reader, err := newReader(kinds[at], j)
+	if err != nil {
+		return err
+	}
+	if err := reader.sync(ctx); err != nil {
+		return err
+	}
+	// follow says that all has come, is stopped, goes on, and returns once the changes since then
+	// have come. Others of this process run before it does, so that the clock is the parent's.
+	follow := func() (went time.Time, err error) {
+		fmt.Println("ready")
+		var revision, at int64
+		if _, err := fmt.Scanln(&revision, &at); err != nil {
+			return went, err
+		}
+		return time.Unix(0, at), reader.reach(ctx, revision)
+	}
+	if _, err := follow(); err != nil {
+		return err
+	}
+	return metered(j, j.Changes, follow)
+}
+
+// metered measures do, which returns when it began, and prints the figures of n objects.
+func metered(j job, n int, do func() (began time.Time, err error)) error {
+	m := harness.Begin(j.Reader)
+	began, err := do()
+	if err != nil {
+		return err
+	}
+	wall := time.Since(began).Seconds()
+	f := m.End()
+	f["wall"], f["per"], f["rss"] = wall, float64(n), float64(self.Memory("VmHWM"))
+	return json.NewEncoder(os.Stdout).Encode(f)
 }

@@ -5,16 +5,12 @@ import (
 	"image/color"
 
 	"github.com/tributary-go/tributary/bench/chart"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // axes are the figures that are plotted over the number of watchers.
-var axes = []struct {
-	label string
-	of    func(figures) float64
-}{
-	{"events/s", func(f figures) float64 { return f.EventsPerSecond }},
-	{"user CPU per event, us", func(f figures) float64 { return f.CPU }},
-	{"p99, us", func(f figures) float64 { return f.P99 }},
+var axes = []struct{ label, figure string }{
+	{"events/s", "events/wall"}, {"user CPU per event, us", "user*1e6/deliveries"}, {"p99, us", "p99"},
 }
 
 // colors are those of the libraries of a row by node.
@@ -22,31 +18,24 @@ var colors = []color.Color{chart.Vermilion, chart.Blue, chart.Green, chart.Grey,
 
 // measureCurve prints the rows by node with 8 writes in flight, and plots them over the number of
 // watchers.
-func measureCurve(ctx context.Context, counts []int, pods, events, repeat int, path string) error {
-	grown := map[string][]figures{}
-	printHead()
+func measureCurve(ctx context.Context, s harness.Settings, pods int, path string) error {
+	var grown [][]harness.Figures // per count, of the libraries
+	table.Begin("")
 	for _, watchers := range counts {
-		l := load{Watchers: watchers, InFlight: 8, Pods: pods, Events: events}
-		medians, err := l.measureAll(ctx, repeat)
+		medians, err := load{Watchers: watchers, InFlight: 8, Pods: pods, Events: *events}.measureAll(ctx, s)
 		if err != nil {
 			return err
 		}
-		for library, f := range medians {
-			grown[library] = append(grown[library], f)
-		}
+		grown = append(grown, medians)
 	}
-	return plotCurve(path, counts, grown)
-}
-
-// plotCurve draws figures per library and count.
-func plotCurve(path string, counts []int, grown map[string][]figures) error {
 	var row []chart.Panel
 	for _, a := range axes {
 		p := chart.Panel{X: "watchers", Y: a.label, At: counts, Least: 0.1}
 		for i, library := range (load{}).libraries() {
 			line := chart.Line{Name: names[library], Color: colors[i]}
-			for _, f := range grown[library] {
-				line.Y = append(line.Y, a.of(f))
+			for _, of := range grown {
+				value, _ := of[i].Value(a.figure)
+				line.Y = append(line.Y, value)
 			}
 			p.Lines = append(p.Lines, line)
 		}

@@ -1,137 +1,131 @@
 package main
 
 import (
-	"bufio"
-	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
-// deliver is a row of watchers of everything over loopback HTTP, which are told each write.
-type deliver struct {
-	idle
-	Writes int
+// watching is a row of watchers over loopback HTTP: of the pods of a node each, on which nothing
+// happens, or of everything, each of which is told each write.
+type watching struct {
+	served
+	Watchers, Writes int
 }
 
-// writesPerSecond leaves the clients, which share the processors, time to read.
-const writesPerSecond = 10
-
-func (l deliver) String() string {
-	return fmt.Sprintf("%d writes to %d watchers over %s", l.Writes, l.Watchers, l.protocol())
+func (l watching) String() string {
+	if l.Writes > 0 {
+		return fmt.Sprintf("%d writes to %d watchers over %s | %s", l.Writes, l.Watchers, l.protocol(), names[l.Library])
+	}
+	return fmt.Sprintf("%d idle watchers over %s | %s", l.Watchers, l.protocol(), names[l.Library])
 }
 
-// deliverRows has the API server and ours.
-func deliverRows(watchers, pods, writes int) (rows []deliver) {
-	for _, protocol := range []idle{{HTTP2: true}, {HTTP2: true, served: served{TLS: true}}, {}} {
-		protocol.Watchers, protocol.Pods = watchers, pods
+// rows has the API server and ours, over each protocol.
+func (l watching) rows() (rows []watching) {
+	for _, protocol := range []served{{HTTP2: true}, {HTTP2: true, TLS: true}, {}} {
 		for _, library := range libraries {
-			protocol.Library = library
-			rows = append(rows, deliver{protocol, writes})
+			l.HTTP2, l.TLS, l.Library = protocol.HTTP2, protocol.TLS, library
+			rows = append(rows, l)
 		}
 	}
 	return rows
 }
 
-// measureDeliveries prints what a delivery costs the server. Repetitions of all rows are by turns.
-func measureDeliveries(ctx context.Context, rows []deliver, repeat int) error {
-	runs := make([][]used, len(rows))
-	for range repeat {
-		for i, l := range rows {
-			m, err := l.run(ctx)
-			if err != nil {
-				return fmt.Errorf("%s, %s: %w", l.Library, l, err)
-			}
-			runs[i] = append(runs[i], m)
-		}
+// measureIdle prints what a watcher that waits costs the server, which is a process of its own.
+func measureIdle(ctx context.Context, s harness.Settings, l watching) error {
+	return l.measure(ctx, s, harness.Col("heap and stack bytes/watcher", "%.0f", "inuse/watchers"),
+		harness.Col("resident bytes/watcher", "%.0f", "rss/watchers"), harness.Col("goroutines/watcher", "%.2f", "goroutines/watchers"))
+}
+
+// measureDeliveries prints what a delivery costs the server.
+func measureDeliveries(ctx context.Context, s harness.Settings, l watching) error {
+	return l.measure(ctx, s, harness.Col("user CPU us/delivery", "%.1f", "user*1e6/watchers/writes"),
+		harness.Col("system CPU us/delivery", "%.1f", "system*1e6/watchers/writes"))
+}
+
+func (l watching) measure(ctx context.Context, s harness.Settings, columns ...harness.Column) error {
+	rows := l.rows()
+	medians, err := harness.ByTurns(s.Repeat, rows, func(l watching) (harness.Figures, error) { return l.run(ctx) })
+	if err != nil {
+		return err
 	}
-	fmt.Println("| load | server | user CPU us/delivery | system CPU us/delivery |")
-	fmt.Println("|---|---|---|---|")
-	for i, l := range rows {
-		slices.SortFunc(runs[i], func(a, b used) int { return cmp.Compare(a.CPU+a.System, b.CPU+b.System) })
-		m, deliveries := runs[i][repeat/2], float64(l.Watchers*l.Writes)
-		fmt.Printf("| %s | %s | %.1f | %.1f |\n", l, names[l.Library], m.CPU*1e6/deliveries, m.System*1e6/deliveries)
+	table := harness.Table{Lead: "load | server", Columns: columns}
+	table.Begin("")
+	for i, f := range medians {
+		table.Row(f, rows[i])
 	}
 	return nil
 }
 
-// run starts a server and the watchers, has the server write, and returns what it has used until
-// all watchers have read all writes.
-func (l deliver) run(ctx context.Context) (spent used, err error) {
-	url, stop, err := l.start(ctx)
-	if err != nil {
-		return spent, err
-	}
-	defer stop()
-	ctx, hangUp := context.WithCancel(ctx)
-	defer hangUp()
-	client := &http.Client{Transport: transport(l.HTTP2)}
-	everything := func(int) string { return "" }
-	bodies, err := l.watchAll(ctx, client, url, everything)
-	if err != nil {
-		return spent, err
-	}
-	before, err := readUsed(ctx, client, url)
-	if err != nil {
-		return spent, err
-	}
-	var readers errgroup.Group
-	for _, body := range bodies {
-		readers.Go(func() error { return readEvents(body, l.Writes) })
-	}
-	answer, err := get(ctx, client, fmt.Sprintf("%s%s?n=%d", url, writePath, l.Writes), "")
-	if err != nil {
-		return spent, err
-	}
-	_ = answer.Body.Close()
-	if err := readers.Wait(); err != nil {
-		return spent, err
-	}
-	after, err := readUsed(ctx, client, url)
-	return used{CPU: after.CPU - before.CPU, System: after.System - before.System}, err
-}
-
-// readEvents reads that many events of a watch in protobuf, each after its length.
-func readEvents(body io.Reader, events int) error {
-	in := bufio.NewReader(body)
-	for range events {
-		var length [4]byte
-		if _, err := io.ReadFull(in, length[:]); err != nil {
+// run starts a server and the watchers, and has the server write until all watchers have read all
+// writes.
+func (l watching) run(ctx context.Context) (harness.Figures, error) {
+	f, err := l.with(ctx, func(ctx context.Context, client *http.Client, url string) error {
+		bodies, err := l.watchAll(ctx, client, url)
+		if err != nil || l.Writes == 0 {
 			return err
 		}
-		if _, err := in.Discard(int(binary.BigEndian.Uint32(length[:]))); err != nil {
+		var readers errgroup.Group
+		for _, body := range bodies {
+			readers.Go(func() error {
+				left := l.Writes
+				return harness.ReadFrames(body, func([]byte) bool { left--; return left > 0 })
+			})
+		}
+		if err := harness.Do(ctx, fmt.Sprintf("%s/write?n=%d", url, l.Writes)); err != nil {
 			return err
 		}
+		return readers.Wait()
+	})
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	f["inuse"], f["watchers"], f["writes"] = f["heap"]+f["stacks"], float64(l.Watchers), float64(l.Writes)
+	return f, nil
 }
 
-const writePath = "/write"
-
-// writing is a handler that makes n writes, and answers after the last of them.
-func writing(cache subject, pods []*corev1.Pod) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		n := 0
-		_, err := fmt.Sscan(r.FormValue("n"), &n)
-		tick := time.NewTicker(time.Second / writesPerSecond)
-		defer tick.Stop()
-		for i := 0; i < n && err == nil; i++ {
-			<-tick.C
-			p := *pods[i%len(pods)]
-			p.ResourceVersion = world.Version(len(pods) + 1 + i)
-			err = cache.update(&p, 0)
+// watchAll begins the watch of each watcher, and returns what they read.
+func (l watching) watchAll(ctx context.Context, client *http.Client, url string) (bodies []io.Reader, err error) {
+	bodies = make([]io.Reader, l.Watchers)
+	var watchers errgroup.Group
+	watchers.SetLimit(50) // not all begin at once
+	for i := range bodies {
+		selector := ""
+		if l.Writes == 0 {
+			selector = "&fieldSelector=spec.nodeName=" + node(i)
 		}
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-		}
+		watchers.Go(func() (err error) {
+			query := fmt.Sprintf("watch=1&allowWatchBookmarks=true&timeoutSeconds=3000&resourceVersion=%s%s", world.Version(l.Pods), selector)
+			// Gzip is accepted, as by client-go, though no watch is compressed.
+			bodies[i], err = harness.Get(ctx, client, url+"/api/v1/pods?"+query, "Accept", harness.Watch, "Accept-Encoding", "gzip")
+			return err
+		})
 	}
+	return bodies, watchers.Wait()
+}
+
+// writesPerSecond leaves the clients, which share the processors, time to read.
+const writesPerSecond = 10
+
+// write makes n writes.
+func write(cache subject, pods []*corev1.Pod, n string) error {
+	count := 0
+	_, err := fmt.Sscan(n, &count)
+	tick := time.NewTicker(time.Second / writesPerSecond)
+	defer tick.Stop()
+	for i := 0; i < count && err == nil; i++ {
+		<-tick.C
+		p := *pods[i%len(pods)]
+		p.ResourceVersion = world.Version(len(pods) + 1 + i)
+		err = cache.update(&p, 0)
+	}
+	return err
 }

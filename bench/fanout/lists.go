@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // lists is a row of clients that list all pods at once over loopback HTTP.
 type lists struct {
 	served
-	HTTP2   bool
 	Clients int
 	Accept  string
 	Gzip    bool // the clients accept it, as those of client-go do
@@ -24,89 +24,77 @@ func (l lists) String() string {
 	if l.Anew {
 		how = "encoded for each list"
 	}
-	protocol := ""
+	more := ""
 	if l.HTTP2 {
-		protocol = ", HTTP/2"
-	}
-	if l.TLS {
-		protocol += " with TLS"
+		more = ", " + l.protocol()
 	}
 	if l.Gzip {
-		protocol += ", gzip"
+		more += ", gzip"
 	}
-	return fmt.Sprintf("%d lists of %d pods at once, %s%s | %s", l.Clients, l.Pods, l.Accept, protocol, how)
+	return fmt.Sprintf("%d lists of %d pods at once, %s%s | %s", l.Clients, l.Pods, l.Accept, more, how)
 }
 
 // listRows have our server encode for each list, and share, by turns. Over HTTP/2 they have it
 // share.
 func listRows(clients, pods int) (rows []lists) {
-	for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
+	for _, accept := range []string{"application/json", harness.Protobuf} {
 		for _, gzip := range []bool{false, true} {
 			for _, anew := range []bool{true, false} {
-				rows = append(rows, lists{served{Library: "tributary", Pods: pods, Anew: anew}, false, clients, accept, gzip})
+				rows = append(rows, lists{served{Library: "tributary", Pods: pods, Anew: anew}, clients, accept, gzip})
 			}
 		}
 	}
 	for _, tls := range []bool{false, true} {
-		s := served{Library: "tributary", Pods: pods, TLS: tls}
-		rows = append(rows, lists{s, true, clients, "application/vnd.kubernetes.protobuf", false})
+		s := served{Library: "tributary", Pods: pods, HTTP2: true, TLS: tls}
+		rows = append(rows, lists{s, clients, harness.Protobuf, false})
 	}
 	return rows
 }
 
 // measureLists prints what lists at once cost the server, which is a process of its own.
-func measureLists(ctx context.Context, rows []lists, only string) error {
-	fmt.Println("| load | server | user CPU ms/list | system CPU ms/list | MB a list | resident MB before | peak MB |")
-	fmt.Println("|---|---|---|---|---|---|---|")
+func measureLists(ctx context.Context, s harness.Settings, rows []lists) error {
+	table := harness.Table{Lead: "load | server", Columns: []harness.Column{
+		harness.Col("user CPU ms/list", "%.1f", "user*1e3/clients"), harness.Col("system CPU ms/list", "%.1f", "system*1e3/clients"),
+		harness.Col("MB a list", "%.0f", "size/1e6"), harness.Col("resident MB before", "%.0f", "before.rss/1e6"), harness.Col("peak MB", "%.0f", "peak/1e6"),
+	}}
+	table.Begin("")
 	for _, l := range rows {
-		if !strings.Contains(l.String(), only) {
+		if !s.Wants(l.String()) {
 			continue
 		}
-		if err := l.run(ctx); err != nil {
+		f, err := l.run(ctx)
+		if err != nil {
 			return fmt.Errorf("%s: %w", l, err)
 		}
+		table.Row(f, l)
 	}
 	return nil
 }
 
-func (l lists) run(ctx context.Context) error {
-	url, stop, err := l.start(ctx)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	transport := transport(l.HTTP2)
-	transport.DisableCompression = true // or it would read what is compressed
-	client := &http.Client{Transport: transport}
-	coding := "" // none, then
+func (l lists) run(ctx context.Context) (harness.Figures, error) {
+	coding := "identity"
 	if l.Gzip {
 		coding = "gzip"
 	}
-	before, err := readUsed(ctx, client, url)
-	if err != nil {
-		return err
-	}
-	var clients errgroup.Group
 	size := make([]int64, l.Clients)
-	for i := range l.Clients {
-		clients.Go(func() error {
-			answer, err := getCoded(ctx, client, url+"/api/v1/pods", l.Accept, coding)
-			if err != nil {
+	f, err := l.with(ctx, func(ctx context.Context, client *http.Client, url string) error {
+		var clients errgroup.Group
+		for i := range l.Clients {
+			clients.Go(func() error {
+				body, err := harness.Get(ctx, client, url+"/api/v1/pods", "Accept", l.Accept, "Accept-Encoding", coding)
+				if err != nil {
+					return err
+				}
+				defer body.Close()
+				size[i], err = io.Copy(io.Discard, body)
 				return err
-			}
-			defer answer.Body.Close()
-			size[i], err = io.Copy(io.Discard, answer.Body)
-			return err
-		})
-	}
-	if err := clients.Wait(); err != nil {
-		return err
-	}
-	after, err := readUsed(ctx, client, url)
+			})
+		}
+		return clients.Wait()
+	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	fmt.Printf("| %s | %.1f | %.1f | %.0f | %.0f | %.0f |\n", l, (after.CPU-before.CPU)*1e3/float64(l.Clients), (after.System-before.System)*1e3/float64(l.Clients),
-		float64(size[0])/1e6, before.Resident/1e6, after.PeakMB)
-	return nil
+	f["clients"], f["size"] = float64(l.Clients), float64(size[0])
+	return f, nil
 }

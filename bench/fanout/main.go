@@ -16,18 +16,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"os/signal"
 	"slices"
-	"strings"
 
-	"github.com/tributary-go/tributary/internal/self"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // load is one row: how many watch what, and how hard the writer pushes.
@@ -107,62 +102,49 @@ func (l load) libraries() []string {
 	return append(slices.Clone(libraries), "polled", "floor", "polled floor")
 }
 
+var (
+	events      = flag.Int("events", 400_000, "events of a row by node")
+	curve       = flag.String("curve", "", "measure the rows by node with 8 in flight, and plot them into this file")
+	idleOnly    = flag.Bool("idle", false, "measure what idle watchers over HTTP cost the server")
+	listsOnly   = flag.Bool("lists", false, "measure what lists at once over HTTP cost our server")
+	deliverOnly = flag.Bool("deliver", false, "measure what a delivery over HTTP costs the server")
+)
+
 func main() {
-	quick := flag.Bool("quick", false, "small sizes and one repetition: shows that everything runs, not how fast")
-	repeat := flag.Int("repeat", 3, "repetitions of each measurement")
-	only := flag.String("only", "", "measure the rows that have this in their name")
-	events := flag.Int("events", 400_000, "events of a row by node")
-	curve := flag.String("curve", "", "measure the rows by node with 8 in flight, and plot them into this file")
-	idleOnly := flag.Bool("idle", false, "measure what idle watchers over HTTP cost the server")
-	listsOnly := flag.Bool("lists", false, "measure what lists at once over HTTP cost our server")
-	deliverOnly := flag.Bool("deliver", false, "measure what a delivery over HTTP costs the server")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := error(nil)
-	switch {
-	case flag.NArg() == 2 && flag.Arg(0) == "measure":
-		var l load
-		if err = json.Unmarshal([]byte(flag.Arg(1)), &l); err == nil {
-			err = measure(ctx, l)
+	harness.Main(3, harness.Roles{"measure": harness.Measures(measure), "serve": harness.Acts(serve)}, func(ctx context.Context, s harness.Settings) error {
+		pods, waiting, readers, clients, writes := 10_000, 10_000, 1_000, 100, 60
+		if s.Quick {
+			counts, *events = []int{1, 50}, 2_000
+			pods, waiting, readers, clients, writes = 200, 50, 50, 5, 20
 		}
-	case flag.NArg() == 2 && flag.Arg(0) == "serve":
-		var s served
-		if err = json.Unmarshal([]byte(flag.Arg(1)), &s); err == nil {
-			err = serve(ctx, s)
+		switch {
+		case *listsOnly:
+			return measureLists(ctx, s, listRows(clients, pods))
+		case *idleOnly:
+			return measureIdle(ctx, s, watching{Watchers: waiting, served: served{Pods: pods}})
+		case *deliverOnly:
+			return measureDeliveries(ctx, s, watching{Watchers: readers, Writes: writes, served: served{Pods: pods}})
+		case *curve != "":
+			return measureCurve(ctx, s, pods, *curve)
 		}
-	case *quick && *listsOnly:
-		err = measureLists(ctx, listRows(5, 200), *only)
-	case *listsOnly:
-		err = measureLists(ctx, listRows(100, 10_000), *only)
-	case *quick && *idleOnly:
-		err = measureIdle(ctx, idleRows(50, 200), 1)
-	case *idleOnly:
-		err = measureIdle(ctx, idleRows(10_000, 10_000), *repeat)
-	case *quick && *deliverOnly:
-		err = measureDeliveries(ctx, deliverRows(50, 200, 20), 1)
-	case *deliverOnly:
-		err = measureDeliveries(ctx, deliverRows(1_000, 10_000, 60), *repeat)
-	case *curve != "" && *quick:
-		err = measureCurve(ctx, []int{1, 50}, 200, 2_000, 1, *curve)
-	case *curve != "":
-		err = measureCurve(ctx, counts, 10_000, *events, *repeat, *curve)
-	case *quick:
-		err = measureAll(ctx, rows([]int{1, 50}, 200, 2_000), 1, *only)
-	default:
-		err = measureAll(ctx, rows(counts, 10_000, *events), *repeat, *only)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "fanout:", err)
-		os.Exit(1)
-	}
+		table.Begin("")
+		for _, l := range rows(pods, *events) {
+			if !s.Wants(l.String()) {
+				continue
+			}
+			if _, err := l.measureAll(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // counts are the numbers of watchers by node.
 var counts = []int{1, 1_000, 5_000, 20_000, 100_000}
 
-// rows are what is measured, with the watchers by node given.
-func rows(counts []int, pods, events int) (loads []load) {
+// rows are what is measured.
+func rows(pods, events int) (loads []load) {
 	for _, inFlight := range []int{8, 512} {
 		for _, watchers := range counts {
 			loads = append(loads, load{Watchers: watchers, InFlight: inFlight, Pods: pods, Events: events})
@@ -201,139 +183,31 @@ func slowRows(pods, events int) (loads []load) {
 	return loads
 }
 
-// figures are the outcome of one measurement.
-type figures struct {
-	EventsPerSecond float64
-	CPU             float64 // user time per delivery, in microseconds
-	P50, P99        float64 // from the call of the write to the last delivery, in microseconds
-	BytesPerWatcher float64 // heap and stack of one that waits for its first; zero: too few to tell
-	BytesTold       float64 // with the stack that it has after the events of the row
-	PeakMB          float64 // resident
-	Cut             float64 // watchers that were ended
-	Relists         float64 // of a slow watcher, whose watch was ended or its version refused
-}
-
-func measureAll(ctx context.Context, loads []load, repeat int, only string) error {
-	printHead()
-	for _, l := range loads {
-		if !strings.Contains(l.String(), only) {
-			continue
-		}
-		if _, err := l.measureAll(ctx, repeat); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func printHead() {
-	fmt.Println("| load | cache | events/s | deliveries/s | user CPU us/delivery | p50 us | p99 us | bytes/watcher | after events | peak MB | relists |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|")
-}
+// table has the figures of one load and cache. Bytes are heap and stack of a watcher that waits for
+// its first event, and with the stack that it has after the events of the row; of few watchers they
+// tell nothing. Relists are those of a slow watcher, whose watch was ended or its version refused.
+var table = harness.Table{Lead: "load | cache", Columns: []harness.Column{
+	harness.Col("events/s", "%.0f", "events/wall"), harness.Col("deliveries/s", "%.0f", "deliveries/wall").Alone(),
+	harness.Col("user CPU us/delivery", "%.3g", "user*1e6/deliveries"), harness.Col("p50 us", "%.0f", "p50"), harness.Col("p99 us", "%.0f", "p99"),
+	harness.Col("bytes/watcher", "%.0f", "waiting"), harness.Col("after events", "%.0f", "told"), harness.Col("peak MB", "%.0f", "peak/1e6"),
+	harness.Col("relists", "%.0f", "relists").Alone(), harness.Col("watchers that were cut", "%.0f", "cut").Alone(),
+}}
 
 // measureAll measures a load with all libraries by turns, prints the rows, and returns the medians.
-func (l load) measureAll(ctx context.Context, repeat int) (map[string]figures, error) {
-	runs, medians := map[string][]figures{}, map[string]figures{}
-	for range repeat {
-		for _, library := range l.libraries() {
-			l.Library = library
-			f, err := l.run(ctx)
-			if err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", library, l, err)
-			}
-			runs[library] = append(runs[library], f)
-		}
+func (l load) measureAll(ctx context.Context, s harness.Settings) ([]harness.Figures, error) {
+	libraries := l.libraries()
+	medians, err := harness.ByTurns(s.Repeat, libraries, func(library string) (harness.Figures, error) {
+		l.Library = library
+		return harness.Measure(ctx, "measure", l)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l, err)
 	}
-	for _, library := range l.libraries() {
-		medians[library] = median(runs[library])
-		fmt.Println(l.row(names[library], medians[library]))
+	for i, library := range libraries {
+		table.Row(medians[i], l, names[library])
 		if library == "tributary" || library == "polled" {
-			fmt.Println(ratios(medians[library], medians["cacher"]))
+			table.Ratio(medians[i], medians[0], "", "**ours / theirs**")
 		}
 	}
 	return medians, nil
-}
-
-func (l load) row(name string, f figures) string {
-	if f.Cut > 0 {
-		return fmt.Sprintf("| %s | %s | %.0f watchers were cut | | | | | | | %.0f | |", l, name, f.Cut, f.PeakMB)
-	}
-	fanOut := 1
-	if l.All {
-		fanOut = l.Watchers
-	}
-	perWatcher := " | "
-	if f.BytesPerWatcher > 0 {
-		perWatcher = fmt.Sprintf("%.0f | %.0f", f.BytesPerWatcher, f.BytesTold)
-	}
-	relists := ""
-	if l.Beside != "" {
-		relists = fmt.Sprintf("%.0f", f.Relists)
-	}
-	return fmt.Sprintf("| %s | %s | %.0f | %.0f | %.3g | %.0f | %.0f | %s | %.0f | %s |", l, name, f.EventsPerSecond,
-		f.EventsPerSecond*float64(fanOut), f.CPU, f.P50, f.P99, perWatcher, f.PeakMB, relists)
-}
-
-func ratios(ours, theirs figures) string {
-	cells := "| | **ours / theirs** |"
-	for _, of := range []func(figures) float64{
-		func(f figures) float64 { return f.EventsPerSecond }, nil, func(f figures) float64 { return f.CPU },
-		func(f figures) float64 { return f.P50 }, func(f figures) float64 { return f.P99 },
-		func(f figures) float64 { return f.BytesPerWatcher }, func(f figures) float64 { return f.BytesTold },
-		func(f figures) float64 { return f.PeakMB },
-	} {
-		if of == nil || of(theirs) == 0 || of(ours) == 0 {
-			cells += " |"
-			continue
-		}
-		cells += fmt.Sprintf(" **%s** |", short(of(ours)/of(theirs)))
-	}
-	return cells + " |"
-}
-
-// short has two digits that mean something.
-func short(ratio float64) string {
-	switch {
-	case ratio >= 10:
-		return fmt.Sprintf("%.0f", ratio)
-	case ratio >= 0.01 || ratio == 0:
-		return fmt.Sprintf("%.2f", ratio)
-	}
-	return fmt.Sprintf("%.2g", ratio)
-}
-
-// run measures a load in a process of its own.
-func (l load) run(ctx context.Context) (f figures, err error) {
-	asked, err := json.Marshal(l)
-	if err != nil {
-		return f, err
-	}
-	cmd, err := self.Command(ctx, "measure", string(asked))
-	if err != nil {
-		return f, err
-	}
-	out, err := cmd.Output()
-	if err != nil {
-		return f, err
-	}
-	return f, json.Unmarshal(out, &f)
-}
-
-// median takes each figure's own; of watchers that were cut, and of relists, the most.
-func median(runs []figures) (f figures) {
-	of := func(figure func(*figures) *float64) {
-		slices.SortFunc(runs, func(a, b figures) int { return cmp.Compare(*figure(&a), *figure(&b)) })
-		*figure(&f) = *figure(&runs[len(runs)/2])
-	}
-	of(func(f *figures) *float64 { return &f.EventsPerSecond })
-	of(func(f *figures) *float64 { return &f.CPU })
-	of(func(f *figures) *float64 { return &f.P50 })
-	of(func(f *figures) *float64 { return &f.P99 })
-	of(func(f *figures) *float64 { return &f.BytesPerWatcher })
-	of(func(f *figures) *float64 { return &f.BytesTold })
-	of(func(f *figures) *float64 { return &f.PeakMB })
-	for _, run := range runs {
-		f.Cut, f.Relists = max(f.Cut, run.Cut), max(f.Relists, run.Relists)
-	}
-	return f
 }

@@ -2,23 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"runtime/debug"
-	"runtime/metrics"
-	"runtime/pprof"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -31,7 +26,7 @@ type loop struct {
 	first   int   // the version before the first write
 
 	clock     time.Time
-	wall, cpu time.Duration   // of the writes
+	spent     harness.Figures // by the writes
 	sent      []time.Duration // per write
 	taken     []time.Duration // per write, until its last delivery
 	missing   []atomic.Int32  // deliveries still to come, per write
@@ -42,8 +37,8 @@ type loop struct {
 	ended     chan error
 }
 
-// measure measures a load in this process, and prints its figures.
-func measure(ctx context.Context, l load) error {
+// measure measures a load in this process.
+func measure(ctx context.Context, l load) (harness.Figures, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	nodes := l.Watchers
@@ -78,48 +73,82 @@ func measure(ctx context.Context, l load) error {
 	}
 	var err error
 	if m.subject, err = newSubject(ctx, l.Library, m.pods, version); err != nil {
-		return err
+		return nil, err
 	}
 	if l.Initial {
-		return m.measureInitial(ctx)
+		return m.measureInitial(ctx), nil
 	}
-	heap, stacks := inUse()
+	before := inUse()
 	if err := m.watchAll(ctx, version); err != nil {
-		return err
+		return nil, err
 	}
 	if l.Beside != "" {
 		go m.accompany(ctx, companions[l.Beside])
 	}
-	f := figures{}
-	waitingHeap, waitingStacks := inUse()
+	waiting := inUse()
 	err = m.writeAll(0, warm)
 	runtime.GC()
-	m.wall, m.cpu = 0, 0
+	m.spent = harness.Figures{}
 	if err == nil {
-		stop := profile(l.Library)
+		stop := harness.Profile(l.Library)
 		err = m.writeAll(warm, total)
 		stop()
 	}
 	if m.cut.Load() > 0 {
-		f.Cut, f.PeakMB = float64(m.cut.Load()), peak() // the row ends here
-		return json.NewEncoder(os.Stdout).Encode(f)
+		return harness.Figures{"cut": float64(m.cut.Load()), "peak": harness.Used()["peak"]}, nil // the row ends here
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f.EventsPerSecond = float64(l.Events) / m.wall.Seconds()
-	f.CPU = m.cpu.Seconds() * 1e6 / float64(l.Events) / float64(fanOut)
-	taken := m.taken[warm:]
-	slices.Sort(taken)
-	f.P50 = float64(taken[len(taken)/2]) / 1e3
-	f.P99 = float64(taken[len(taken)*99/100]) / 1e3
-	f.PeakMB, f.Relists = peak(), float64(m.relists.Load())
+	f := m.figures(m.taken[warm:], float64(l.Events), float64(l.Events)*float64(fanOut)).With("", m.spent)
+	if l.Beside != "" {
+		f["relists"] = float64(m.relists.Load())
+	}
 	if n := float64(l.Watchers + l.Dead); n >= 1000 { // of fewer, what else is in the heap decides
-		_, toldStacks := inUse()
-		f.BytesPerWatcher = (waitingHeap - heap + waitingStacks - stacks) / n
-		f.BytesTold = (waitingHeap - heap + toldStacks - stacks) / n
+		after := inUse()
+		f["waiting"] = (waiting["heap"] - before["heap"] + waiting["stacks"] - before["stacks"]) / n
+		f["told"] = (waiting["heap"] - before["heap"] + after["stacks"] - before["stacks"]) / n
 	}
-	return json.NewEncoder(os.Stdout).Encode(f)
+	return f, nil
+}
+
+// figures has those of every load.
+func (m *loop) figures(taken []time.Duration, events, deliveries float64) harness.Figures {
+	times := make([]float64, len(taken))
+	for i, d := range taken {
+		times[i] = float64(d) / 1e3
+	}
+	return harness.Figures{
+		"events": events, "deliveries": deliveries, "p50": harness.Median(times), "p99": harness.Quantile(times, 0.99), "peak": harness.Used()["peak"],
+	}
+}
+
+// measureInitial has all watchers begin at once, each with the whole state.
+func (m *loop) measureInitial(ctx context.Context) harness.Figures {
+	taken := make([]time.Duration, m.Watchers)
+	runtime.GC()
+	began, meter := time.Now(), harness.Begin(m.Library)
+	var watchers sync.WaitGroup
+	for i := range m.Watchers {
+		watchers.Go(func() {
+			next, err := m.subject.watch(ctx, "", "0")
+			for range m.Pods {
+				if err == nil {
+					_, err = next()
+				}
+			}
+			if err != nil {
+				m.cut.Add(1)
+			}
+			taken[i] = time.Since(began)
+		})
+	}
+	watchers.Wait()
+	f := meter.End().With("", m.figures(taken, float64(m.Pods), float64(m.Pods)*float64(m.Watchers)))
+	if cut := m.cut.Load(); cut > 0 {
+		f["cut"] = float64(cut)
+	}
+	return f
 }
 
 func node(i int) string { return fmt.Sprintf("node-%06d.eu-central-1.compute.internal", i) }
@@ -242,12 +271,14 @@ func (m *loop) writeAll(from, to int) error {
 			p.ResourceVersion = world.Version(m.first + 1 + n)
 			pods = append(pods, &p)
 		}
-		began, cpu := time.Now(), userTime()
+		began, before := time.Now(), harness.Used()["user"]
 		if err := m.write(from, pods); err != nil {
 			return err
 		}
-		m.wall += time.Since(began)
-		m.cpu += userTime() - cpu
+		if m.spent != nil {
+			m.spent["wall"] += time.Since(began).Seconds()
+			m.spent["user"] += harness.Used()["user"] - before
+		}
 		from = next
 	}
 	return nil
@@ -303,48 +334,9 @@ func (m *loop) begin(timeout <-chan time.Time) error {
 	}
 }
 
-// inUse is the live heap and the stacks, in bytes.
-func inUse() (heap, stacks float64) {
+// inUse is the live heap and the stacks, without what a second collection would shrink.
+func inUse() harness.Figures {
 	runtime.GC()
 	debug.FreeOSMemory()
-	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
-	metrics.Read(s)
-	return float64(s[0].Value.Uint64()), float64(s[1].Value.Uint64())
-}
-
-func usage() (u syscall.Rusage) {
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // has no error for this process
-	return u
-}
-
-func userTime() time.Duration {
-	u := usage()
-	return time.Duration(u.Utime.Nano())
-}
-
-func systemTime() time.Duration {
-	u := usage()
-	return time.Duration(u.Stime.Nano())
-}
-
-// peak is the largest resident set, in MB.
-func peak() float64 {
-	u := usage()
-	return float64(u.Maxrss) / 1e3
-}
-
-// profile writes a CPU profile to the path in BENCH_PROFILE, if there is one.
-func profile(library string) (stop func()) {
-	path := os.Getenv("BENCH_PROFILE")
-	if path == "" {
-		return func() {}
-	}
-	file, err := os.Create(path + "-" + library)
-	if err != nil {
-		panic(err)
-	}
-	if err := pprof.StartCPUProfile(file); err != nil {
-		panic(err)
-	}
-	return pprof.StopCPUProfile
+	return harness.Used()
 }

@@ -1,17 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"crypto/tls"
 	"encoding/json"
-	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"os"
-	"runtime"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,10 +19,9 @@ import (
 	"k8s.io/apiserver/pkg/server/routine"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/util/cert"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
-	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/watchcache"
@@ -39,14 +30,13 @@ import (
 // served is a cache behind HTTP, in a process of its own.
 type served struct {
 	Library string
+	HTTP2   bool
 	Pods    int
 	TLS     bool
 	Anew    bool // lists share no encodings
 }
 
-const usedPath = "/used"
-
-// serve prints its URL, and serves until it is killed.
+// serve serves until its input ends.
 func serve(ctx context.Context, s served) error {
 	var pods []*corev1.Pod
 	for i := range s.Pods {
@@ -62,16 +52,8 @@ func serve(ctx context.Context, s served) error {
 	if err != nil {
 		return err
 	}
-	handler := http.NewServeMux()
-	handler.HandleFunc(usedPath, func(w http.ResponseWriter, _ *http.Request) {
-		u := used{PeakMB: peak(), CPU: userTime().Seconds(), System: systemTime().Seconds(), Goroutines: float64(runtime.NumGoroutine())}
-		inUse() // a second collection shrinks what the first one could not
-		heap, stacks := inUse()
-		u.InUse, u.Resident = heap+stacks, resident()
-		resetPeak()
-		_ = json.NewEncoder(w).Encode(u)
-	})
-	handler.HandleFunc(writePath, writing(cache, pods))
+	handler := harness.Control(nil)
+	handler.HandleFunc("/write", harness.Answer(func(r *http.Request) (any, error) { return nil, write(cache, pods, r.FormValue("n")) }))
 	if theirs, ok := cache.(*theirs); ok {
 		handler.Handle("/", theirs.handler())
 	} else {
@@ -82,131 +64,65 @@ func serve(ctx context.Context, s served) error {
 		apiserver.ServeCache(server, cache.(ours).cache, builtin.Pods().View)
 		handler.Handle("/", server)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
+	url, err := harness.Serving{TLS: s.TLS}.Serve(handler)
+	if err == nil {
+		harness.Say(ctx, url)
 	}
-	protocols := &http.Protocols{}
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
-	web := &http.Server{Handler: handler, Protocols: protocols}
-	if s.TLS {
-		certificate, err := selfSigned()
-		if err != nil {
-			return err
-		}
-		web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	return err
+}
+
+// protocol is the name of one.
+func (s served) protocol() string {
+	protocol := "HTTP/1.1"
+	if s.HTTP2 {
+		protocol = "HTTP/2"
 	}
 	if s.TLS {
-		fmt.Println("https://" + listener.Addr().String())
-		return web.ServeTLS(listener, "", "")
+		protocol += " with TLS"
 	}
-	fmt.Println("http://" + listener.Addr().String())
-	return web.Serve(listener)
+	return protocol
 }
 
-func selfSigned() (tls.Certificate, error) {
-	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	return tls.X509KeyPair(certificate, key)
-}
-
-// transport speaks one protocol. It believes any certificate: its server is on this machine.
-func transport(http2 bool) *http.Transport {
-	protocols := &http.Protocols{}
-	protocols.SetHTTP1(!http2)
-	protocols.SetHTTP2(http2)
-	protocols.SetUnencryptedHTTP2(http2)
-	return &http.Transport{Protocols: protocols, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-}
-
-// start starts the server, and returns its URL, and a function that ends it and waits for its end:
-// a process that outlived this one would hold its output open.
-func (s served) start(ctx context.Context) (url string, stop func(), err error) {
-	asked, err := json.Marshal(s)
-	if err != nil {
-		return "", nil, err
-	}
-	ctx, kill := context.WithCancel(ctx)
-	cmd, err := self.Command(ctx, "serve", string(asked))
-	if err != nil {
-		kill()
-		return "", nil, err
-	}
-	stop = func() { kill(); _ = cmd.Wait() }
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err == nil {
-		url, err = bufio.NewReader(out).ReadString('\n')
-	}
-	if err != nil {
-		stop()
-		return "", nil, err
-	}
-	return strings.TrimSuffix(url, "\n"), stop, nil
-}
-
-func get(ctx context.Context, client *http.Client, url, accept string) (*http.Response, error) {
-	return getCoded(ctx, client, url, accept, "")
-}
-
-// getCoded asks for a content coding; empty leaves that to the transport.
-func getCoded(ctx context.Context, client *http.Client, url, accept, coding string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+// with serves in a process of its own while it is used, and returns what that has used meanwhile.
+// Its peak is since the beginning, and before.rss the resident set then.
+func (s served) with(ctx context.Context, use func(ctx context.Context, client *http.Client, url string) error) (harness.Figures, error) {
+	p, err := harness.Start(ctx, "serve", s)
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Accept", accept)
-	if coding != "" {
-		r.Header.Set("Accept-Encoding", coding)
-	}
-	return client.Do(r)
-}
-
-// used is what a process uses.
-type used struct {
-	InUse      float64 // heap and stacks, in bytes
-	Resident   float64 // in bytes
-	PeakMB     float64 // resident, since the last answer
-	CPU        float64 // user time, in seconds
-	System     float64 // system time, in seconds
-	Goroutines float64
-}
-
-// readUsed asks a server that [served.start] has started.
-func readUsed(ctx context.Context, client *http.Client, url string) (u used, err error) {
-	answer, err := get(ctx, client, url+usedPath, "")
+	defer p.Stop()
+	ctx, hangUp := context.WithCancel(ctx) // sockets that stay open are missing in the next row
+	defer hangUp()
+	client := harness.Client(s.HTTP2)
+	before, err := used(ctx, client, p.URL(), harness.Returned)
 	if err != nil {
-		return u, err
+		return nil, err
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	if err := use(ctx, client, p.URL()); err != nil {
+		return nil, err
+	}
+	at, err := used(ctx, client, p.URL(), harness.AsItIs)
 	if err != nil {
-		return u, err
+		return nil, err
 	}
-	return u, json.Unmarshal(text, &u)
+	after, err := used(ctx, client, p.URL(), harness.Returned)
+	if err != nil {
+		return nil, err
+	}
+	f := after.Since(before).With("before.", before)
+	f["user"], f["system"], f["peak"] = at["user"]-before["user"], at["system"]-before["system"], at["peak"]
+	return f, nil
 }
 
-// resident is the resident set, in bytes.
-func resident() (bytes float64) {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err == nil {
-		_, err = fmt.Sscan(string(text), new(float64), &bytes)
-	}
+// used asks the server itself, so that a watcher's connection is open before.
+func used(ctx context.Context, client *http.Client, url, how string) (f harness.Figures, err error) {
+	body, err := harness.Get(ctx, client, url+how)
 	if err != nil {
-		panic(err)
+		return nil, err
 	}
-	return bytes * float64(os.Getpagesize())
+	defer body.Close()
+	return f, json.NewDecoder(body).Decode(&f)
 }
-
-// resetPeak makes the present resident set the largest. If the system cannot, the start counts,
-// too.
-func resetPeak() { _ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) }
 
 // handler serves the cacher by the API server's own handler of lists and watches, with the filters
 // that it needs, and none of the others.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"runtime/pprof"
 	"syscall"
@@ -22,10 +23,9 @@ type Meter struct {
 	unprofiled func()
 }
 
-// Begin begins a measurement. BENCH_PROFILE is the beginning of the path of a CPU profile of it,
-// which ends with the subject's name.
+// Begin begins a measurement, and its [Profile].
 func Begin(subject string) *Meter {
-	m := &Meter{stop: make(chan struct{}), peak: make(chan float64), unprofiled: profile(subject)}
+	m := &Meter{stop: make(chan struct{}), peak: make(chan float64), unprofiled: Profile(subject)}
 	m.began, m.before = time.Now(), spent()
 	go func() {
 		peak := 0.0
@@ -53,7 +53,9 @@ func (m *Meter) End() Figures {
 	return f
 }
 
-func profile(subject string) (stop func()) {
+// Profile begins a CPU profile if BENCH_PROFILE has the beginning of its path, which ends with the
+// subject's name.
+func Profile(subject string) (stop func()) {
 	path := os.Getenv("BENCH_PROFILE")
 	if path == "" {
 		return func() {}
@@ -121,8 +123,9 @@ func Used() Figures {
 // How a process is asked what it uses, behind the address of its [Control].
 const (
 	AsItIs    = "/used"
-	Collected = "/used?gc=1"   // garbage first
-	ResetPeak = "/used?peak=1" // and the peak begins again
+	Collected = "/used?gc=1"               // garbage first
+	ResetPeak = "/used?peak=1"             // and the peak begins again
+	Returned  = "/used?gc=1&free=1&peak=1" // garbage first, and its memory is the system's again
 )
 
 // Control is a mux that answers what this process uses, and counts, which may be nil.
@@ -132,6 +135,9 @@ func Control(counts func() Figures) *http.ServeMux {
 		if r.FormValue("gc") != "" {
 			Collect()
 			time.Sleep(100 * time.Millisecond)
+		}
+		if r.FormValue("free") != "" {
+			debug.FreeOSMemory()
 		}
 		f := Used()
 		if counts != nil {

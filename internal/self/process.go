@@ -13,7 +13,7 @@ import (
 // Process is a process of this program that says lines, and ends with its input.
 type Process struct {
 	cmd   *exec.Cmd
-	stdin io.Closer
+	stdin io.WriteCloser
 	lines *bufio.Scanner
 }
 
@@ -41,6 +41,18 @@ func (p *Process) Line() (string, error) {
 	}
 	return p.lines.Text(), nil
 }
+
+// Tell writes a line to the input of the process.
+func (p *Process) Tell(words ...any) error {
+	_, err := fmt.Fprintln(p.stdin, words...)
+	return err
+}
+
+// Signal sends the process a signal.
+func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+
+// ID is the process's number.
+func (p *Process) ID() int { return p.cmd.Process.Pid }
 
 // Stop ends the input of the process, and waits for its end.
 func (p *Process) Stop() {
