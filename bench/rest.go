@@ -111,8 +111,8 @@ func countAll(objs []any) (n int) {
 }
 
 // measureReads reads a copy: many objects once, some again and again, and all. Times are in
-// microseconds; of Get (cold, p99, hot) by the clock, and of the CPU per object for all objects, and
-// by an index of namespaces.
+// microseconds: of Get (cold, p99, hot) by the clock, of all objects and by an index of namespaces
+// of the CPU, per object.
 func measureReads(copy readable, objects int) harness.Figures {
 	const lookups = 3000
 	f := harness.Figures{}

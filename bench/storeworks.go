@@ -143,7 +143,8 @@ type storeRun struct {
 
 func newRun(do func(i int)) *storeRun {
 	r := &storeRun{do: do, few: 1}
-	for began := harness.CPU(); (harness.CPU() - began).Seconds() < 0.02; r.few *= 2 { // which also warms up
+	// This warms up, too.
+	for began := harness.CPU(); (harness.CPU() - began).Seconds() < 0.02; r.few *= 2 {
 		r.times(r.few)
 	}
 	return r

@@ -95,7 +95,8 @@ func measure(ctx context.Context, l load) (harness.Figures, error) {
 		stop()
 	}
 	if m.cut.Load() > 0 {
-		return harness.Figures{"cut": float64(m.cut.Load()), "peak": harness.Used()["peak"]}, nil // the row ends here
+		// The row ends here.
+		return harness.Figures{"cut": float64(m.cut.Load()), "peak": harness.Used()["peak"]}, nil
 	}
 	if err != nil {
 		return nil, err
