@@ -67,3 +67,45 @@ func BenchmarkPagesBesideAWriter(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkUpdate is one write of a usual pod, whose writer tells its length or does not.
+func BenchmarkUpdate(b *testing.B) {
+	const objects = 1000
+	usual := func(i, version int) *corev1.Pod {
+		p := stored(fmt.Sprint("pod-", i), version)
+		for j := range 3 {
+			c := corev1.Container{Name: fmt.Sprint("c", j), Image: "registry.example/team/app:1.2.3"}
+			for k := range 20 {
+				c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprint("VARIABLE_", k), Value: fmt.Sprint("the value of ", k)})
+				c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: fmt.Sprint("volume-", k), MountPath: fmt.Sprint("/var/lib/", k)})
+			}
+			p.Spec.Containers = append(p.Spec.Containers, c)
+		}
+		for j := range 5 {
+			p.ManagedFields = append(p.ManagedFields, metav1.ManagedFieldsEntry{
+				Manager: fmt.Sprint("manager-", j), FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:app":{}}}}`)},
+			})
+		}
+		return p
+	}
+	for name, bytes := range map[string]int{"length=told": 8000, "length=unknown": 0} {
+		b.Run(name, func(b *testing.B) {
+			c := newCache(b)
+			require.NoError(b, c.Replace(store.Items[*corev1.Pod](), store.At("1")))
+			var two [2][objects]*corev1.Pod
+			for i := range objects {
+				two[0][i], two[1][i] = usual(i, 2), usual(i, 2)
+			}
+			version := 2
+			b.ReportAllocs()
+			for b.Loop() {
+				version++
+				p := two[version/objects%2][version%objects]
+				p.ResourceVersion = fmt.Sprint(version)
+				if err := c.PutSized(p, bytes); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -44,6 +44,7 @@ type Cache[T store.Object] struct {
 
 	mu        sync.RWMutex // guards the next fields, and the present content of objects
 	window    window[T]    // read by watchers without a lock
+	lengths   lengths[T]
 	dispatch  dispatch[T]
 	replacing *store.Snapshot[T] // the content, while a Replace is arriving
 	another   bool               // and it is of another history; guarded by writing

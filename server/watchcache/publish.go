@@ -67,7 +67,7 @@ func (c *Cache[T]) enter(ch *change[T]) {
 func (c *Cache[T]) admit(ch *change[T]) {
 	ch.cache, ch.at, ch.weight = c, c.now(), bareWeight
 	if !pointer.None(ch.old) {
-		ch.weight = weigh(ch.old, ch.bytes)
+		ch.weight += c.lengths.of(ch.old, ch.bytes, pointer.None(ch.now))
 	}
 	ch.text = textOf(ch)
 	c.window.note(ch)
@@ -88,6 +88,7 @@ func textOf[T store.Object](ch *change[T]) string {
 // is held.
 func (c *Cache[T]) forgetAll(version uint64, lost bool) {
 	c.states = nil
+	c.lengths.forgetAll()
 	c.window.clear(version, lost)
 	if lost {
 		next := c.window.Next()

@@ -2,27 +2,51 @@ package watchcache
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/tributary-go/tributary/store"
 )
 
 // bareWeight is the bytes of a change and of an object without content.
 const bareWeight = 1024
 
-// weigh estimates the bytes of an old version of an object. bytes is the length of the version that
-// replaces it, as its source knows it, or zero: an update rarely changes a length by much.
-func weigh(obj any, bytes int) int64 {
-	if bytes > 0 {
-		return bareWeight + int64(bytes)
+// lengths are those of objects whose writer does not tell them. To measure one walks all of it,
+// which took half the time of a write.
+type lengths[T store.Object] struct{ known map[objectKey]int64 }
+
+// measuredEvery is about how many writes of an object one measurement stands for: an update rarely
+// changes a length by much.
+const measuredEvery = 16
+
+// of is the length of an old version of an object on the wire, about. bytes is that of the version
+// that replaces it, as its source knows it, or zero. gone says that none replaces it.
+func (l *lengths[T]) of(obj T, bytes int, gone bool) (length int64) {
+	key, known := keyOf(obj), false
+	if gone {
+		defer delete(l.known, key)
 	}
-	return bareWeight + length(obj)
+	if bytes > 0 {
+		return int64(bytes)
+	}
+	if length, known = l.known[key]; known && rand.Uint32()%measuredEvery != 0 {
+		return length
+	}
+	if l.known == nil {
+		l.known = map[objectKey]int64{}
+	}
+	l.known[key] = lengthOf(obj)
+	return l.known[key]
 }
 
-// length is that of an object on the wire, about.
-func length(obj any) int64 {
+func (l *lengths[T]) forgetAll() { l.known = nil }
+
+// lengthOf measures an object.
+func lengthOf(obj any) int64 {
 	switch obj := obj.(type) {
 	case runtime.Unstructured:
-		return lengthOf(obj.UnstructuredContent())
+		return lengthOfPart(obj.UnstructuredContent())
 	case interface{ Size() int }:
 		return int64(obj.Size())
 	}
@@ -30,18 +54,18 @@ func length(obj any) int64 {
 	return int64(len(document))
 }
 
-// lengthOf is about the length of a part of a document.
-func lengthOf(part any) (length int64) {
+// lengthOfPart is about the length of a part of a document.
+func lengthOfPart(part any) (length int64) {
 	switch part := part.(type) {
 	case string:
 		return int64(len(part)) + 3
 	case map[string]any:
 		for key, value := range part {
-			length += int64(len(key)) + 4 + lengthOf(value)
+			length += int64(len(key)) + 4 + lengthOfPart(value)
 		}
 	case []any:
 		for _, value := range part {
-			length += 1 + lengthOf(value)
+			length += 1 + lengthOfPart(value)
 		}
 	}
 	return length + 2
