@@ -57,7 +57,8 @@ func newRelay(t testing.TB, upstream *listwatchtest.Collection[*corev1.Pod]) *re
 	r := &relay{t: t, upstream: upstream, folder: t.TempDir()}
 	r.front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		query := request.URL.Query()
-		probe := query.Get("limit") == "1" || strings.Contains(query.Get("fieldSelector"), "metadata.name")
+		limit := query.Get("limit")
+		probe := limit == "1" || limit == fmt.Sprint(stream.ProbePage) || strings.Contains(query.Get("fieldSelector"), "metadata.name")
 		if query.Get("watch") == "" && !probe || query.Get("sendInitialEvents") == "true" {
 			r.lists.Add(1)
 		}
