@@ -111,7 +111,8 @@ func (o *origin) whileStopped(ctx context.Context, j job, k kind) (f harness.Fig
 	}
 	defer p.Stop()
 	defer func() { _ = p.Signal(syscall.SIGKILL) }() // it may be stopped
-	for i, n := range []int{1, j.Changes} {          // the first one, so that the watch of each reader lives
+	// The first change is there so that the watch of each reader lives.
+	for i, n := range []int{1, j.Changes} {
 		if i > 0 {
 			if _, err := p.Line(); err != nil {
 				return nil, err
