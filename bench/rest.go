@@ -55,7 +55,7 @@ func (p *inPacked[T]) get(key string) (found bool) { _, found = p.store.Get(key)
 func (p *inPacked[T]) all() (n int)                { return count(p.store.Snapshot()) }
 
 func (p *inPacked[T]) indexed() func(string) int {
-	p.store.Closed().AddIndexes(store.ByNamespace[T]())
+	p.store.AddIndexes(store.ByNamespace[T]())
 	return inNamespace(p.store.Snapshot())
 }
 

@@ -32,9 +32,7 @@ func Packed[S packedStore](like func(example object) func(indexes ...store.AnyIn
 // packedStore is a store of objects at rest. It is an interface so that nobody links its code
 // without asking.
 type packedStore interface {
-	Get(key string) (object, bool)
-	Encoded() store.Store[*store.Encoded]
-	Closed() *store.Closed[object]
+	Base() *store.Indexer[object]
 	LearnNothing()
 }
 

@@ -3,7 +3,6 @@ package informer
 import (
 	"slices"
 
-	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -13,29 +12,28 @@ import (
 const deathsPerRing = 16
 
 // death is a deletion, as a handler that fell behind needs it.
-type death[T store.Object] struct {
-	Event[T]
-	had    T      // the stored object, which may be older than the event's
-	number uint64 // of the change
+type death struct {
+	event
+	had    store.Entry // the stored object, which may be older than the event's
+	number uint64      // of the change
 }
 
 // after yields the events that lead from held to the deletion.
-func (d *death[T]) after(held T, yield func(Event[T]) bool) bool {
-	var none T
+func (d *death) after(held store.Entry, yield func(event) bool) bool {
 	// The deletion of the held life was not told, or is forgotten.
-	if !pointer.None(held) && !sameLife(held, d.had) {
-		if !infer(store.Change[T]{Key: d.Key, Old: held}, yield) {
+	if held != nil && !sameLife(held, d.had) {
+		if !infer(store.Change[store.Entry]{Key: d.Key, Old: held}, yield) {
 			return false
 		}
-		held = none
+		held = nil
 	}
 	// A known object's last update is told only if the deletion does not bring a newer state.
-	if pointer.None(held) || !d.Final {
-		if !infer(store.Change[T]{Key: d.Key, Old: held, New: d.had}, yield) {
+	if held == nil || !d.Final {
+		if !infer(store.Change[store.Entry]{Key: d.Key, Old: held, New: d.had}, yield) {
 			return false
 		}
 	}
-	e := d.Event
+	e := d.event
 	e.Missed = true
 	return yield(e)
 }
@@ -43,14 +41,14 @@ func (d *death[T]) after(held T, yield func(Event[T]) bool) bool {
 // deaths are the deletions that the timeline has evicted, oldest first. All readers that are behind
 // share them. Without them, those readers would never hear of an object that was created and
 // deleted meanwhile.
-type deaths[T store.Object] struct {
-	list  []death[T]
+type deaths struct {
+	list  []death
 	limit int
 	lost  uint64 // the deaths before this number are not all in the list
 }
 
 // add forgets the oldest deaths beyond the limit.
-func (d *deaths[T]) add(last death[T]) {
+func (d *deaths) add(last death) {
 	d.list = append(d.list, last)
 	if over := len(d.list) - d.limit; over > 0 {
 		d.lost = d.list[over-1].number + 1
@@ -59,11 +57,11 @@ func (d *deaths[T]) add(last death[T]) {
 }
 
 // from returns a copy of the deaths from a change on, in the server's order.
-func (d *deaths[T]) from(number uint64) []death[T] { return slices.Clone(d.list[d.index(number):]) }
+func (d *deaths) from(number uint64) []death { return slices.Clone(d.list[d.index(number):]) }
 
-func (d *deaths[T]) forgetBefore(number uint64) { d.forget(d.index(number)) }
+func (d *deaths) forgetBefore(number uint64) { d.forget(d.index(number)) }
 
-func (d *deaths[T]) forget(count int) {
+func (d *deaths) forget(count int) {
 	clear(d.list[:count]) // the array must not keep objects alive
 	if d.list = d.list[count:]; len(d.list) == 0 {
 		d.list = nil
@@ -71,8 +69,8 @@ func (d *deaths[T]) forget(count int) {
 }
 
 // index returns the index of the first death that is not before a change.
-func (d *deaths[T]) index(number uint64) int {
-	at, _ := slices.BinarySearchFunc(d.list, number, func(e death[T], number uint64) int {
+func (d *deaths) index(number uint64) int {
+	at, _ := slices.BinarySearchFunc(d.list, number, func(e death, number uint64) int {
 		if e.number < number {
 			return -1
 		}

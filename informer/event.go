@@ -9,7 +9,7 @@ import (
 // Event is one change of one object, as one handler sees it. For each key, Old is the state that
 // the handler was told last. So a handler that applies its events to a map of its own has the
 // content of the store.
-type Event[T store.Object] struct {
+type Event[T store.Entry] struct {
 	// Key is "namespace/name", or "name" in cluster scope, as [store.Key] makes it.
 	Key string
 	// Old is the object before: nil in Added, the last state in Deleted. With Final, it comes from
@@ -36,6 +36,36 @@ func (e Event[T]) Object() T {
 		return e.Old
 	}
 	return e.New
+}
+
+// An informer has events of entries, in whatever form the store has given them, and its states are
+// of entries, too. They are opened for the handler that is called with them.
+type (
+	event    = Event[store.Entry]
+	snapshot = store.Snapshot[store.Entry]
+)
+
+// opening calls handle with events whose objects open opens; nil without handle.
+func opening[T store.Entry](handle func(Event[T]), open func(store.Entry) T) func(event) {
+	if handle == nil {
+		return nil
+	}
+	return func(e event) { handle(opened(e, open)) }
+}
+
+// opened is an event with its objects opened, each once.
+func opened[T store.Entry](e event, open func(store.Entry) T) Event[T] {
+	out := Event[T]{Key: e.Key, Type: e.Type, Initial: e.Initial, Missed: e.Missed, Final: e.Final}
+	if e.New != nil {
+		out.New = open(e.New)
+	}
+	switch {
+	case e.Type == Redelivered:
+		out.Old = out.New
+	case e.Old != nil:
+		out.Old = open(e.Old)
+	}
+	return out
 }
 
 // EventType is the kind of a change.

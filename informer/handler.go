@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/store"
 )
@@ -31,7 +30,7 @@ type handler struct {
 	number  uint64 // guarded by the informer's lock; 0 before it is enlisted
 	name    string
 	options handlerOptions
-	ring    ring
+	ring    *sharedRing
 	leave   func()                       // its place in the ring
 	run     func(fail func(*PanicError)) // tells the function; nil for a loop
 	remove  func(*handler)
@@ -57,29 +56,17 @@ type handler struct {
 	incomplete atomic.Uint64 // differences from which lives are missing
 }
 
-// ring is a [sharedRing] of any type, for readers that know their place.
-type ring interface {
-	wait() <-chan struct{} // for the next change
-	mayBegin() bool
-	lag(place uint64, since time.Duration) Lag
-	isTold(place uint64) bool
-	age(since time.Duration) time.Duration
-	lists() (listing, listed uint64)
-	holds(key string, match func(kind EventType, uid types.UID, version store.Version) bool) bool
-}
-
 // delivery reads a ring for a handler. Only the delivering goroutine uses it.
-type delivery[T store.Object] struct {
+type delivery struct {
 	*handler
-	ring   *sharedRing[T]
-	reader *reader[T] // its place in the ring, from its addition on
-	batch  []told[T]
+	reader *reader // its place in the ring, from its addition on
+	batch  []told
 	wide   wide
 }
 
 // follow gives a handler its place in the ring, and returns its events.
-func (r *sharedRing[T]) follow(h *handler) iter.Seq[Event[T]] {
-	f := &delivery[T]{handler: h, ring: r, reader: r.enter()}
+func (r *sharedRing) follow(h *handler) iter.Seq[event] {
+	f := &delivery{handler: h, reader: r.enter()}
 	h.ring, h.leave = r, func() { r.leave(f.reader) }
 	return f.events
 }
@@ -183,11 +170,11 @@ func (h *handler) Remove() { h.remove(h); <-h.done }
 func (h *handler) Halt() { h.remove(h) }
 
 // run tells handle of events until the handler is halted.
-func run[T store.Object](h *handler, events iter.Seq[Event[T]], handle func(Event[T]), fail func(*PanicError)) {
+func run(h *handler, events iter.Seq[event], handle func(event), fail func(*PanicError)) {
 	defer close(h.done)
-	var now Event[T] // zero in the function of WithSynced
+	var now event // zero in the function of WithSynced
 	if synced := h.options.synced; synced != nil {
-		h.options.synced = func() { now = Event[T]{}; synced() }
+		h.options.synced = func() { now = event{}; synced() }
 	}
 	guarded(func() {
 		for now = range events {
@@ -213,8 +200,8 @@ func guarded(f func(), broke func(PanicError)) {
 }
 
 // events yields the handler's events, and blocks between them. It ends when the handler is halted.
-func (h *delivery[T]) events(yield func(Event[T]) bool) {
-	tell := func(e Event[T]) bool {
+func (h *delivery) events(yield func(event) bool) {
+	tell := func(e event) bool {
 		select {
 		case <-h.halted:
 			return false
@@ -261,7 +248,7 @@ func (h *delivery[T]) events(yield func(Event[T]) bool) {
 }
 
 // initial waits for the state at which the handler begins, and tells all of it.
-func (h *delivery[T]) initial(tell func(Event[T]) bool) bool {
+func (h *delivery) initial(tell func(event) bool) bool {
 	for {
 		changed := h.ring.changed.Wait()
 		if first, ok := h.ring.begin(h.reader); ok {
@@ -280,10 +267,10 @@ func (h *delivery[T]) initial(tell func(Event[T]) bool) bool {
 }
 
 // tellAll tells all objects of a state, as added or redelivered.
-func (h *delivery[T]) tellAll(state store.Snapshot[T], kind EventType, tell func(Event[T]) bool) bool {
+func (h *delivery) tellAll(state snapshot, kind EventType, tell func(event) bool) bool {
 	count := 0
 	for key, obj := range state.All() {
-		e := Event[T]{Key: key, New: obj, Type: kind, Initial: kind == Added}
+		e := event{Key: key, New: obj, Type: kind, Initial: kind == Added}
 		if kind == Redelivered {
 			e.Old = obj
 		}
@@ -299,14 +286,14 @@ func (h *delivery[T]) tellAll(state store.Snapshot[T], kind EventType, tell func
 }
 
 // tellReading tells a reading, event by event or as a difference.
-func (h *delivery[T]) tellReading(got reading[T], tell func(Event[T]) bool) bool {
+func (h *delivery) tellReading(got reading, tell func(event) bool) bool {
 	if got.gap != nil {
 		return h.tellDifference(got, tell)
 	}
 	position := got.next - uint64(len(got.events))
 	for i := range got.events {
 		h.since.Store(int64(got.events[i].at))
-		if !tell(got.events[i].Event) {
+		if !tell(got.events[i].event) {
 			return false
 		}
 		position++
@@ -321,7 +308,7 @@ func (h *delivery[T]) tellReading(got reading[T], tell func(Event[T]) bool) bool
 	return true
 }
 
-func (h *delivery[T]) tellDifference(got reading[T], tell func(Event[T]) bool) bool {
+func (h *delivery) tellDifference(got reading, tell func(event) bool) bool {
 	h.diffs.Add(1)
 	if !got.gap.complete && h.incomplete.Add(1) == 1 {
 		h.log().Info("A handler fell so far behind that it is not told of some short-lived objects: "+

@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
@@ -30,8 +29,10 @@ type shared[T store.Object] struct {
 	options   options
 	optionErr error
 	indexes   []store.AnyIndex[T] // of the options
-	kept      kept[T]
-	ring      ring // of what is kept
+	newStore  storeMaker[T]       // likewise
+	objects   *store.Indexer[T]
+	ring      *sharedRing // of the objects
+	member    *member     // whose objects alone count; nil for all
 	copier    copier
 	check     func(context.Context) (Drift, error) // Verify
 	// complete returns the version up to which the store is complete, and that version's owner.
@@ -83,29 +84,18 @@ func New[T store.Object](source listwatch.ListerWatcher[T], optionList ...Option
 	}
 	i.source = source
 	i.resource = func() string { return following.Resource(source) }
-	if store := storeOf[T](i.options); store != nil {
-		i.atRest(store)
-	} else {
-		i.live()
-	}
+	j := i.newJournal()
+	takesNameless(source, j.entries)
+	i.copier, i.check = i.follow(source, i.objects, j, nil), i.verify
+	i.complete = func() (string, string) { return j.entries.ResourceVersion(), "the store" }
 	return &Informer[T]{i}
 }
 
-// live keeps the objects as the source decodes them.
-func (i *shared[T]) live() {
-	j := i.newJournal()
-	if adapters.KeepsNameless(i.source) {
-		j.objects.KeepNameless()
-	}
-	r := reflector.New(i.source, j, i.options.reflector...)
-	i.copier, i.check = r, i.verify
-	i.complete = func() (string, string) { return j.objects.ResourceVersion(), "the store" }
-}
-
-// newJournal makes the journal of objects that are kept as they are.
-func (i *shared[T]) newJournal() *journal[T] {
-	j := newJournal(max(1, i.options.ring), i.indexes...)
-	i.kept, i.ring = j, j.ring
+// newJournal makes the store of the copy, and its journal.
+func (i *shared[T]) newJournal() *journal {
+	i.objects = i.newStore(i.indexes...)
+	j := newJournal(max(1, i.options.ring), i.objects.Entries())
+	i.ring = j.ring
 	return j
 }
 
@@ -114,9 +104,10 @@ var errNoSource = errors.New("informer: the source is nil")
 func newShared[T store.Object](optionList []Option) *shared[T] {
 	i := &shared[T]{options: apply(optionList)}
 	i.over, i.finish = context.WithCancelCause(context.Background())
-	var err error
-	i.indexes, err = indexesOf[T](i.options)
-	i.optionErr = errors.Join(i.options.validate(), err, checkStores[T](i.options))
+	var badIndexes, badStore error
+	i.indexes, badIndexes = indexesOf[T](i.options)
+	i.newStore, badStore = storeOf[T](i.options)
+	i.optionErr = errors.Join(i.options.validate(), badIndexes, badStore)
 	return i
 }
 
@@ -242,16 +233,16 @@ func (i *shared[T]) Done() <-chan struct{} { return i.over.Done() }
 
 // Snapshot returns the present content of the store; see [store.Indexer.Snapshot]. It is never
 // behind an event that a handler was told of, and may be ahead.
-func (i *shared[T]) Snapshot() store.Snapshot[T] { return i.kept.Snapshot() }
+func (i *shared[T]) Snapshot() store.Snapshot[T] { return i.objects.Snapshot() }
 
 // Get returns the object under key, which [store.Key] makes, as the store has it now. If one object
 // is read for each event, Get is quicker than a snapshot: see [store.Indexer.Get].
-func (i *shared[T]) Get(key string) (obj T, ok bool) { return i.kept.Get(key) }
+func (i *shared[T]) Get(key string) (obj T, ok bool) { return i.objects.Get(key) }
 
 // AddIndexes adds indexes at any time, for queries on later snapshots; see
 // [store.Indexer.AddIndexes]. If the indexes are known from the start, [WithIndexes] costs less.
 func (i *shared[T]) AddIndexes(indexes ...store.AnyIndex[T]) {
-	i.kept.AddIndexes(indexes...)
+	i.objects.AddIndexes(indexes...)
 }
 
 // AddHandler adds a handler, before Run or while it runs. handle is told of all objects as its
@@ -261,13 +252,10 @@ func (i *shared[T]) AddIndexes(indexes ...store.AnyIndex[T]) {
 // AddHandler does not block. It fails if handle is nil or an option is bad, and with [ErrStopped]
 // after Run has ended.
 func (i *shared[T]) AddHandler(handle func(Event[T]), optionList ...HandlerOption) (*Handler[T], error) {
-	return addHandler(i, handle, i.kept.follow, optionList)
+	return i.addHandler(opening(handle, i.objects.Open), optionList)
 }
 
-// addHandler adds a handler of the events that follow returns.
-func addHandler[T, E store.Object](
-	i *shared[T], handle func(Event[E]), follow func(*handler) iter.Seq[Event[E]], optionList []HandlerOption,
-) (*Handler[T], error) {
+func (i *shared[T]) addHandler(handle func(event), optionList []HandlerOption) (*Handler[T], error) {
 	h := i.newHandler(optionList)
 	switch {
 	case handle == nil:
@@ -283,7 +271,7 @@ func addHandler[T, E store.Object](
 		return nil, fmt.Errorf("informer: add a handler: %w: handlers are added before or while Run runs", ErrStopped)
 	}
 	i.enlistLocked(h)
-	events := follow(h)
+	events := i.ring.follow(h)
 	h.run = func(fail func(*PanicError)) { run(h, events, handle, fail) }
 	if i.phase == running {
 		i.startLocked(h)
@@ -300,12 +288,12 @@ func addHandler[T, E store.Object](
 //
 //	pods.AddMetaHandler(enqueue.Keys(queue, enqueue.Owner[store.Object](replicaSets)))
 func (i *shared[T]) AddMetaHandler(handle func(Event[store.Object]), optionList ...HandlerOption) (*Handler[T], error) {
-	return addHandler(i, handle, i.kept.followMeta, optionList)
+	return i.addHandler(opening(handle, func(entry store.Entry) store.Object { return entry.(store.Object) }), optionList)
 }
 
 // Open returns the whole object of one that a handler of [Informer.AddMetaHandler] was told of. It
 // is shared and read-only.
-func (i *shared[T]) Open(obj store.Object) T { return i.kept.open(obj) }
+func (i *shared[T]) Open(obj store.Object) T { return i.objects.Open(obj) }
 
 // Events yields the events of a handler to a loop: the initial list, then changes. [WithSynced]
 // tells the loop that its initial list is complete. The loop's body is the handler, on the caller's
@@ -326,12 +314,12 @@ func (i *shared[T]) Events(ctx context.Context, optionList ...HandlerOption) ite
 			return
 		}
 		i.enlistLocked(h)
-		events := i.kept.follow(h)
+		events := i.ring.follow(h)
 		i.mu.Unlock()
 		defer i.forget(h)
 		defer close(h.done)
 		defer context.AfterFunc(ctx, h.halt)()
-		events(yield)
+		events(func(e event) bool { return yield(opened(e, i.objects.Open)) })
 	}
 }
 

@@ -15,10 +15,31 @@ import (
 	"github.com/tributary-go/tributary/store/storetest"
 )
 
+// podJournal is a journal of pods, as a reflector writes into it.
+type podJournal struct {
+	intake[*corev1.Pod]
+	*journal
+}
+
+func newPods(capacity int) podJournal {
+	objects := store.NewIndexer[*corev1.Pod]()
+	j := newJournal(capacity, objects.Entries())
+	return podJournal{intake[*corev1.Pod]{objects, j}, j}
+}
+
+// pods are the pods of a state, by key.
+func pods(state snapshot) map[string]*corev1.Pod {
+	held := map[string]*corev1.Pod{}
+	for key, entry := range state.All() {
+		held[key] = entry.(*corev1.Pod)
+	}
+	return held
+}
+
 // TestJournalConforms also applies the ring's events to a map, and compares the map with the store.
 func TestJournalConforms(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Rig {
-		j := newJournal[*corev1.Pod](64)
+		j := newPods(64)
 		require.NoError(t, j.Replace(store.Items[*corev1.Pod](), store.At("")))
 		f := follow(t, j)
 		return storetest.Rig{
@@ -28,15 +49,15 @@ func TestJournalConforms(t *testing.T) {
 				require.Equal(t, maps.Collect(j.Snapshot().All()), f.held)
 				return slices.Collect(maps.Values(f.held))
 			},
-			ResourceVersion: j.objects.ResourceVersion,
+			ResourceVersion: j.entries.ResourceVersion,
 		}
 	})
 }
 
 // follower applies its readings to a map.
 type follower struct {
-	journal *journal[*corev1.Pod]
-	reader  *reader[*corev1.Pod]
+	journal podJournal
+	reader  *reader
 	held    map[string]*corev1.Pod
 	next    uint64
 
@@ -45,20 +66,20 @@ type follower struct {
 }
 
 // live notes the beginning or the end of a life.
-func live(lives map[string]string, e Event[*corev1.Pod]) {
+func live(lives map[string]string, e event) {
 	switch e.Type {
 	case Added:
-		lives[e.Key] += " +" + string(e.New.UID)
+		lives[e.Key] += " +" + string(e.New.GetUID())
 	case Deleted:
-		lives[e.Key] += " -" + string(e.Old.UID)
+		lives[e.Key] += " -" + string(e.Old.GetUID())
 	}
 }
 
-func follow(t *testing.T, j *journal[*corev1.Pod]) *follower {
+func follow(t *testing.T, j podJournal) *follower {
 	rd := j.ring.enter()
 	first, ok := j.ring.begin(rd)
 	require.True(t, ok)
-	return &follower{journal: j, reader: rd, held: maps.Collect(first.state.All()), next: first.next, lives: map[string]string{}}
+	return &follower{journal: j, reader: rd, held: pods(first.state), next: first.next, lives: map[string]string{}}
 }
 
 // catchUp reads, and reports whether some changes were evicted. An event begins with what was told
@@ -66,9 +87,10 @@ func follow(t *testing.T, j *journal[*corev1.Pod]) *follower {
 // every life was told.
 func (f *follower) catchUp(t *testing.T, whole bool) (evicted, complete bool) {
 	got := f.journal.ring.read(f.reader, nil, whole)
-	apply := func(e Event[*corev1.Pod]) {
+	apply := func(told event) {
+		e := opened(told, func(entry store.Entry) *corev1.Pod { return entry.(*corev1.Pod) })
 		last := f.held[e.Key]
-		live(f.lives, e)
+		live(f.lives, told)
 		if e.Type == Deleted && e.Final {
 			require.Equal(t, last.UID, e.Old.UID)
 		} else {
@@ -80,7 +102,7 @@ func (f *follower) catchUp(t *testing.T, whole bool) (evicted, complete bool) {
 		}
 	}
 	for _, n := range got.events {
-		apply(n.Event)
+		apply(n.event)
 	}
 	if got.gap != nil {
 		require.Empty(t, got.events)
@@ -96,7 +118,7 @@ func (f *follower) catchUp(t *testing.T, whole bool) (evicted, complete bool) {
 		require.Len(t, got.events, int(got.next-f.next), "every change")
 	}
 	if whole {
-		require.Equal(t, maps.Collect(got.state.All()), f.held)
+		require.Equal(t, pods(got.state), f.held)
 	}
 	f.next = got.next
 	return got.gap != nil, got.gap == nil || got.gap.complete
@@ -110,7 +132,7 @@ func TestReadersAtAnyDistance(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 6))
 	for _, capacity := range []int{1, 2, 3, 16} {
-		j := newJournal[*corev1.Pod](capacity)
+		j := newPods(capacity)
 		require.NoError(t, j.Replace(store.Items(storetest.Pod("p0", 1)), store.At("1")))
 		var followers []*follower
 		evictions, readings, short, incomplete := 0, 0, 0, 0
@@ -122,7 +144,7 @@ func TestReadersAtAnyDistance(t *testing.T) {
 			} else {
 				pod.UID = types.UID(fmt.Sprint("uid", version))
 			}
-			before := j.Snapshot()
+			before := j.entries.Snapshot()
 			switch random.IntN(60) {
 			case 0:
 				items := []*corev1.Pod{pod}
@@ -147,7 +169,7 @@ func TestReadersAtAnyDistance(t *testing.T) {
 					require.NoError(t, j.drop(held, true))
 				}
 			}
-			for e := range difference(before, j.Snapshot()) {
+			for e := range difference(before, j.entries.Snapshot()) {
 				live(truth, e)
 			}
 			for i, f := range followers {
@@ -196,7 +218,7 @@ func TestReadersAtAnyDistance(t *testing.T) {
 // TestAnEventTakesNoSnapshot: while a reader keeps up, a second update of an object copies nothing
 // of the store or the ring. Look-ups by a source do not change that.
 func TestAnEventTakesNoSnapshot(t *testing.T) {
-	j := newJournal[*corev1.Pod](1024)
+	j := newPods(1024)
 	var pods []*corev1.Pod
 	for i := range 1000 {
 		pods = append(pods, storetest.Pod(fmt.Sprint("p", i), 1))
@@ -217,7 +239,7 @@ func TestAnEventTakesNoSnapshot(t *testing.T) {
 	for _, pod := range newer() { // the first write after the reader's snapshot copies
 		require.NoError(t, j.Update(pod))
 	}
-	var buffer []told[*corev1.Pod]
+	var buffer []told
 	buffer = j.ring.read(rd, buffer, false).events[:0]
 	next := newer()
 	require.Zero(t, testing.AllocsPerRun(500, func() {
@@ -238,7 +260,7 @@ func TestAnEventTakesNoSnapshot(t *testing.T) {
 // TestAnotherUIDIsAnotherObject: another UID under a held key means that a deletion was missed. The
 // final state of another object is not that of the held one.
 func TestAnotherUIDIsAnotherObject(t *testing.T) {
-	j := newJournal[*corev1.Pod](8)
+	j := newPods(8)
 	j.ring.fill()
 	rd := j.ring.enter() // without a reader, changes release their objects
 	first, second, third := storetest.Pod("a", 1), storetest.Pod("a", 5), storetest.Pod("a", 9)
@@ -247,11 +269,11 @@ func TestAnotherUIDIsAnotherObject(t *testing.T) {
 	require.NoError(t, j.Update(second))
 	require.NoError(t, j.Delete(third))
 	told := j.ring.read(rd, nil, false).events
-	var events []Event[*corev1.Pod]
+	var events []event
 	for _, n := range told {
-		events = append(events, n.Event)
+		events = append(events, n.event)
 	}
-	require.Equal(t, []Event[*corev1.Pod]{
+	require.Equal(t, []event{
 		{Key: "ns/a", New: first, Type: Added},
 		{Key: "ns/a", Old: first, Type: Deleted, Missed: true},
 		{Key: "ns/a", New: second, Type: Added},
@@ -262,7 +284,7 @@ func TestAnotherUIDIsAnotherObject(t *testing.T) {
 // TestTheRingHasRoomForWhatIsUnread: an informer whose handlers keep up has a few slots, whatever
 // came before.
 func TestTheRingHasRoomForWhatIsUnread(t *testing.T) {
-	j := newJournal[*corev1.Pod](1024)
+	j := newPods(1024)
 	j.ring.fill()
 	rd := j.ring.enter()
 	at := &j.ring.timeline
@@ -292,7 +314,7 @@ func TestTheRingHasRoomForWhatIsUnread(t *testing.T) {
 
 // TestVersionsWithoutAnOrderStayInTheRing: WaitFor looks for them there.
 func TestVersionsWithoutAnOrderStayInTheRing(t *testing.T) {
-	j := newJournal[*corev1.Pod](16)
+	j := newPods(16)
 	j.ring.fill()
 	for i := range 40 {
 		pod := storetest.Pod("a", 1)
@@ -327,7 +349,7 @@ func TestAWideBufferIsGivenBackLate(t *testing.T) {
 // TestAReaderBeginsWithTheFirstWholeState, however late it reads. A reader that leaves is
 // forgotten.
 func TestAReaderBeginsWithTheFirstWholeState(t *testing.T) {
-	j := newJournal[*corev1.Pod](8)
+	j := newPods(8)
 	rd, gone := j.ring.enter(), j.ring.enter()
 	_, ok := j.ring.begin(rd)
 	require.False(t, ok)
@@ -345,15 +367,7 @@ func TestAReaderBeginsWithTheFirstWholeState(t *testing.T) {
 	i := NewUnion[*corev1.Pod]()
 	h, err := i.AddHandler(func(Event[*corev1.Pod]) {})
 	require.NoError(t, err)
-	require.Equal(t, 1, waiting(i.ring))
+	require.Len(t, i.ring.waiting, 1)
 	h.Remove()
-	require.Zero(t, waiting(i.ring))
-}
-
-// waiting is the number of readers that wait for the first state of pods, as they are or at rest.
-func waiting(r ring) int {
-	if atRest, ok := r.(*sharedRing[store.Object]); ok {
-		return len(atRest.waiting)
-	}
-	return len(r.(*sharedRing[*corev1.Pod]).waiting)
+	require.Empty(t, i.ring.waiting)
 }

@@ -18,20 +18,12 @@ import (
 
 // Member is one part of a [Union]. [Union.Add] makes it. Its methods are safe for concurrent use.
 type Member[T store.Object] struct {
-	name   string
-	member memberOf
+	member *member
 	alone  *shared[T] // the union's store, complete up to the member's version; for the waits only
 }
 
-// memberOf is a [member] of objects, or of entries.
-type memberOf interface {
-	Status() CopyStatus
-	WaitSynced(context.Context) error
-	Remove()
-}
-
 // Name returns the name given to [Union.Add].
-func (m *Member[T]) Name() string { return m.name }
+func (m *Member[T]) Name() string { return m.member.name }
 
 // Status returns the member's present health. It does not block.
 func (m *Member[T]) Status() CopyStatus { return m.member.Status() }
@@ -57,17 +49,17 @@ func (m *Member[T]) WaitForDeletion(ctx context.Context, obj T) error {
 	return m.alone.WaitForDeletion(ctx, obj)
 }
 
-// member is a part of a union that keeps objects or, at rest, their entries.
-type member[E store.Object] struct {
+// member is a part of a union, of whatever type.
+type member struct {
 	name      string
 	optional  bool
-	union     *members[E]
+	union     *members
 	reflector copier
-	held      *store.Indexer[E] // the member's objects; written under the union's lock, lists apart
-	done      chan struct{}     // closed when its reflector has ended
-	ended     error             // its reflector's error, once done is closed
-	gone      chan struct{}     // closed when it has left the union
-	over      context.Context   // ends with the union's Run, and when it is removed
+	held      *store.Entries  // the member's objects; written under the union's lock, lists apart
+	done      chan struct{}   // closed when its reflector has ended
+	ended     error           // its reflector's error, once done is closed
+	gone      chan struct{}   // closed when it has left the union
+	over      context.Context // ends with the union's Run, and when it is removed
 	leave     context.CancelFunc
 
 	// compare compares the union's store with the member's source.
@@ -81,7 +73,7 @@ type member[E store.Object] struct {
 	leaving    bool
 }
 
-func (m *member[E]) Status() CopyStatus {
+func (m *member) Status() CopyStatus {
 	held := Status{Status: m.reflector.Status(), Objects: m.held.Snapshot().Len()}
 	if cause := context.Cause(m.union.over); cause != nil && held.Phase == reflector.Idle {
 		held.Status = held.Status.Ended(cause, time.Now()) // the member was never begun
@@ -89,7 +81,7 @@ func (m *member[E]) Status() CopyStatus {
 	return CopyStatus{Name: m.name, Optional: m.optional, Status: held}
 }
 
-func (m *member[E]) WaitSynced(ctx context.Context) error {
+func (m *member) WaitSynced(ctx context.Context) error {
 	for {
 		changed := m.union.journal.ring.changed.Wait()
 		m.union.mu.Lock()
@@ -116,7 +108,7 @@ func (m *member[E]) WaitSynced(ctx context.Context) error {
 
 // awaitStatus waits until the member's status says that it is synced. The store says so a moment
 // earlier.
-func (m *member[E]) awaitStatus(ctx context.Context) {
+func (m *member) awaitStatus(ctx context.Context) {
 	select {
 	case <-m.reflector.Synced():
 	case <-m.done:
@@ -125,16 +117,16 @@ func (m *member[E]) awaitStatus(ctx context.Context) {
 }
 
 // complete is the version up to which the member's own store is complete.
-func (m *member[E]) complete() store.Version { return store.Version(m.held.ResourceVersion()) }
+func (m *member) complete() store.Version { return store.Version(m.held.ResourceVersion()) }
 
 // reached returns the version up to which the union's store has the member's changes.
-func (m *member[E]) reached() (resourceVersion, owner string) {
+func (m *member) reached() (resourceVersion, owner string) {
 	m.union.mu.Lock()
 	defer m.union.mu.Unlock()
 	return string(m.version), fmt.Sprintf("member %q", m.name)
 }
 
-func (m *member[E]) isSynced() bool {
+func (m *member) isSynced() bool {
 	m.union.mu.Lock()
 	defer m.union.mu.Unlock()
 	return m.listed || m.leaving
@@ -142,7 +134,7 @@ func (m *member[E]) isSynced() bool {
 
 // hasEnded returns the error of a member that ended before it was synced or removed; nil for every
 // other member.
-func (m *member[E]) hasEnded() error {
+func (m *member) hasEnded() error {
 	select {
 	case <-m.done:
 	default:
@@ -159,7 +151,7 @@ func (m *member[E]) hasEnded() error {
 
 var errRemoved = errors.New("it was removed")
 
-func (m *member[E]) Remove() {
+func (m *member) Remove() {
 	u := m.union
 	u.mu.Lock()
 	if m.leaving {
@@ -184,22 +176,21 @@ func (m *member[E]) Remove() {
 	close(m.gone)
 }
 
-func (u *members[E]) forgetLocked(m *member[E]) {
-	var none E
+func (u *members) forgetLocked(m *member) {
 	for _, obj := range m.held.Snapshot().All() {
-		_ = u.dropLocked(m, obj, none, false) // cannot fail: the store has held the object
+		_ = u.dropLocked(m, obj, nil, false) // cannot fail: the store has held the object
 	}
 	if u.renewed { // it may have been of another history than those that stay
 		_ = u.renewLocked()
 	}
-	u.all = slices.DeleteFunc(u.all, func(other *member[E]) bool { return other == m })
+	u.all = slices.DeleteFunc(u.all, func(other *member) bool { return other == m })
 	u.ageLocked()
 	u.settleLocked()
 }
 
 // failed notes that the member has had a first answer, if a bad one, so that handlers do not wait
 // for it.
-func (m *member[E]) failed() {
+func (m *member) failed() {
 	m.union.mu.Lock()
 	defer m.union.mu.Unlock()
 	if !m.failedOnce {
@@ -208,53 +199,52 @@ func (m *member[E]) failed() {
 	}
 }
 
-// part is the store of a member's reflector. It keeps the member's objects, and passes each change
+// part is the writer of a member's reflector. It keeps the member's objects, and passes each change
 // on to the union.
-type part[E store.Object] struct {
-	*member[E]
+type part struct {
+	*member
 	another bool // the list under way is of another history
 }
 
-// AnotherHistory implements [store.Historian].
-func (p *part[E]) AnotherHistory() { p.another = true }
+func (p *part) anotherHistory() { p.another = true }
 
-// Snapshot returns the member's objects, for a source that skips decoding objects it holds.
-func (p *part[E]) Snapshot() store.Snapshot[E] { return p.held.Snapshot() }
-
-// Get reads one object without a snapshot; see [journal.Get].
-func (p *part[E]) Get(key string) (E, bool) { return p.held.Get(key) }
-
-func (p *part[E]) Add(obj E) error    { return p.put(obj) }
-func (p *part[E]) Update(obj E) error { return p.put(obj) }
-
-func (p *part[E]) put(obj E) error {
-	p.union.mu.Lock()
-	defer p.union.mu.Unlock()
-	c, err := p.held.Put(obj)
+// put makes the entry of an object, which may take long, before it locks the union.
+func (p *part) put(obj store.Entry, missed bool) error {
+	entry, err := p.held.Entry(obj)
 	if err != nil {
 		return err
 	}
-	err = p.union.putLocked(c.New, p.complete(), false)
+	p.union.mu.Lock()
+	defer p.union.mu.Unlock()
+	c, err := p.held.Put(entry)
+	if err != nil {
+		return err
+	}
+	err = p.union.putLocked(c.New, p.complete(), missed)
 	p.reachedLocked()
 	return err
 }
 
-func (p *part[E]) Delete(obj E) error {
+func (p *part) delete(obj store.Entry) error {
+	last, err := p.held.Entry(obj)
+	if err != nil {
+		return err
+	}
 	p.union.mu.Lock()
 	defer p.union.mu.Unlock()
-	c, err := p.held.Remove(obj)
+	c, err := p.held.Remove(last)
 	if err != nil {
 		return err
 	}
 	if c.Deleted() {
-		err = p.union.dropLocked(p.member, c.Old, obj, true)
+		err = p.union.dropLocked(p.member, c.Old, last, true)
 	}
 	p.reachedLocked()
 	return err
 }
 
-// Replace does not lock the union while it reads the list.
-func (p *part[E]) Replace(items iter.Seq2[E, error], resourceVersion func() string) error {
+// replace does not lock the union while it reads the list.
+func (p *part) replace(items iter.Seq2[store.Entry, error], resourceVersion func() string) error {
 	p.another = false
 	before := p.held.Snapshot()
 	if err := p.held.Replace(items, resourceVersion); err != nil {
@@ -271,8 +261,7 @@ func (p *part[E]) Replace(items iter.Seq2[E, error], resourceVersion func() stri
 	for c := range store.Diff(before, p.held.Snapshot()) {
 		var err error
 		if c.Deleted() {
-			var none E
-			err = u.dropLocked(p.member, c.Old, none, true)
+			err = u.dropLocked(p.member, c.Old, nil, true)
 		} else {
 			err = u.putLocked(c.New, p.complete(), missed)
 		}
@@ -286,7 +275,7 @@ func (p *part[E]) Replace(items iter.Seq2[E, error], resourceVersion func() stri
 
 // beginAnewLocked takes in a list of another history. A member that is further than the list may
 // not have noticed yet: its version counts again when it has told the next.
-func (p *part[E]) beginAnewLocked() error {
+func (p *part) beginAnewLocked() error {
 	u := p.union
 	for _, m := range u.all {
 		if p.complete().Before(m.version) {
@@ -301,7 +290,7 @@ func (p *part[E]) beginAnewLocked() error {
 	return err
 }
 
-func (p *part[E]) Bookmark(resourceVersion string) error {
+func (p *part) bookmark(resourceVersion string) error {
 	p.union.mu.Lock()
 	defer p.union.mu.Unlock()
 	err := p.held.Bookmark(resourceVersion)
@@ -310,12 +299,16 @@ func (p *part[E]) Bookmark(resourceVersion string) error {
 }
 
 // reachedLocked notes the member's version, after the union's store has the change.
-func (p *part[E]) reachedLocked() {
+func (p *part) reachedLocked() {
 	p.union.reachedLocked(p.member, store.Version(p.held.ResourceVersion()))
 }
 
-// observed reports the failures of a source. A watch list that a LIST follows at once is none.
+// observed reports the failures of a source, if failed is not nil. A watch list that a LIST follows
+// at once is none.
 func observed[T store.Object](source listwatch.ListerWatcher[T], failed func()) listwatch.ListerWatcher[T] {
+	if failed == nil {
+		return source
+	}
 	return listwatch.Intercept(source,
 		func(_ metav1.ListOptions, list listwatch.List[T]) listwatch.List[T] {
 			list.Items = observe(list.Items, func(error) { failed() })

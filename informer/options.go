@@ -28,7 +28,7 @@ type options struct {
 // defaults, with their reasons. A test changes them.
 var defaults = func() options {
 	return options{
-		// Enough for the bursts of a rollout, at 88 bytes and one old object per event. A handler
+		// Enough for the bursts of a rollout, at 112 bytes and one old object per event. A handler
 		// that falls further behind does not need every step.
 		ring: 1024,
 	}
@@ -46,7 +46,7 @@ func WithReflector(list ...reflector.Option) Option {
 }
 
 // WithRing sets how many changes the ring holds for busy handlers. Default 1024, at least 1. A
-// change takes 88 bytes, and keeps the object's previous version alive, until all handlers have
+// change takes 112 bytes, and keeps the object's previous version alive, until all handlers have
 // read it. The ring has no room for changes before they come.
 //
 // Raise it for handlers that must see every step of a long burst. A handler that falls further

@@ -13,19 +13,19 @@ import (
 // timeline has the last changes of a store, under numbers that never repeat, and the place of each
 // reader among them. A reader finds all changes since its place; or a [gap] if the timeline no
 // longer has them. It is not safe for concurrent use.
-type timeline[T store.Object] struct {
-	epoch       time.Time  // the zero of noted.at
-	capacity    int        // changes held at most
-	slots       []noted[T] // change n is in slot n % len(slots); they grow with the changes held
+type timeline struct {
+	epoch       time.Time // the zero of noted.at
+	capacity    int       // changes held at most
+	slots       []noted   // change n is in slot n % len(slots); they grow with the changes held
 	wide        wide
 	first, next uint64 // the numbers of the oldest change held, and of the next change to come
 	// latest is the store's state: after all changes, and after those being added.
-	latest func() store.Snapshot[T]
+	latest func() snapshot
 
-	readers []*reader[T]
-	slowest uint64    // no reader without a past has a next change before this one
-	behind  int       // the number of readers with a past
-	deaths  deaths[T] // evicted while a reader was behind
+	readers []*reader
+	slowest uint64 // no reader without a past has a next change before this one
+	behind  int    // the number of readers with a past
+	deaths  deaths // evicted while a reader was behind
 
 	// Changes that every reader has read release their objects. Otherwise a deleted Secret, or many
 	// old states of a large object, would live until the timeline is full.
@@ -34,23 +34,23 @@ type timeline[T store.Object] struct {
 }
 
 // told is an event with the time of its arrival since the timeline's epoch.
-type told[T store.Object] struct {
-	Event[T]
+type told struct {
+	event
 	at time.Duration
 }
 
 // noted is a change in the timeline.
-type noted[T store.Object] struct {
-	told[T]
-	had T // for a deletion: the stored object, which may be older than the event's
+type noted struct {
+	told
+	had store.Entry // for a deletion: the stored object, which may be older than the event's
 
 	// Of the event's object, which may be released before them.
 	uid     types.UID
 	version store.Version
 }
 
-// before is the object that the store had before the change; the zero T if it had none.
-func (n *noted[T]) before() T {
+// before is the object that the store had before the change; nil if it had none.
+func (n *noted) before() store.Entry {
 	if n.Type == Deleted {
 		return n.had
 	}
@@ -58,26 +58,26 @@ func (n *noted[T]) before() T {
 }
 
 // reader is the place of one reader.
-type reader[T store.Object] struct {
-	next  uint64      // the number of its next change
-	index int         // in the timeline's readers
-	past  *past[T]    // the state before next, once that change is evicted
-	first *reading[T] // the state at which it begins, until it is read
+type reader struct {
+	next  uint64   // the number of its next change
+	index int      // in the timeline's readers
+	past  *past    // the state before next, once that change is evicted
+	first *reading // the state at which it begins, until it is read
 }
 
-func newTimeline[T store.Object](capacity int, latest func() store.Snapshot[T]) timeline[T] {
-	return timeline[T]{
+func newTimeline(capacity int, latest func() snapshot) timeline {
+	return timeline{
 		epoch: time.Now(), capacity: capacity, latest: latest,
-		deaths: deaths[T]{limit: deathsPerRing * capacity},
+		deaths: deaths{limit: deathsPerRing * capacity},
 	}
 }
 
-func (t *timeline[T]) now() time.Duration { return time.Since(t.epoch) }
+func (t *timeline) now() time.Duration { return time.Since(t.epoch) }
 
-func (t *timeline[T]) slot(number uint64) *noted[T] { return &t.slots[number%uint64(len(t.slots))] }
+func (t *timeline) slot(number uint64) *noted { return &t.slots[number%uint64(len(t.slots))] }
 
 // add appends the changes of one write, over the oldest ones.
-func (t *timeline[T]) add(changes ...noted[T]) {
+func (t *timeline) add(changes ...noted) {
 	at := t.now()
 	if end, capacity := t.next+uint64(len(changes)), uint64(t.capacity); end > capacity+t.slowest {
 		t.keepPasts(end-capacity, t.latest, changes)
@@ -100,8 +100,8 @@ func (t *timeline[T]) add(changes ...noted[T]) {
 
 // skip notes a list that made more changes than the timeline holds, by count numbers without a
 // change. before is the state before the list; deleted has the list's deletions if a reader lags.
-func (t *timeline[T]) skip(count int, before store.Snapshot[T], deleted []Event[T]) {
-	t.keepPasts(math.MaxUint64, func() store.Snapshot[T] { return before }, nil)
+func (t *timeline) skip(count int, before snapshot, deleted []event) {
+	t.keepPasts(math.MaxUint64, func() snapshot { return before }, nil)
 	for t.first < t.next {
 		t.evict()
 	}
@@ -115,9 +115,9 @@ func (t *timeline[T]) skip(count int, before store.Snapshot[T], deleted []Event[
 
 // keepPasts gives each reader whose next change is before end the state at its place. later is a
 // state after all changes and after coming.
-func (t *timeline[T]) keepPasts(end uint64, later func() store.Snapshot[T], coming []noted[T]) {
+func (t *timeline) keepPasts(end uint64, later func() snapshot, coming []noted) {
 	t.slowest = t.next
-	pasts := map[uint64]*past[T]{} // handlers that wait for one lock stop at one change
+	pasts := map[uint64]*past{} // handlers that wait for one lock stop at one change
 	for _, rd := range t.readers {
 		switch {
 		case rd.past != nil:
@@ -135,8 +135,8 @@ func (t *timeline[T]) keepPasts(end uint64, later func() store.Snapshot[T], comi
 
 // pastAt is the state just before a change that the timeline holds: later without the changes from
 // there on, and without coming.
-func (t *timeline[T]) pastAt(number uint64, later store.Snapshot[T], coming []noted[T]) *past[T] {
-	p := &past[T]{later: later, was: map[string]T{}}
+func (t *timeline) pastAt(number uint64, later snapshot, coming []noted) *past {
+	p := &past{later: later, was: map[string]store.Entry{}}
 	for n := number; n < t.next; n++ {
 		p.undo(t.slot(n))
 	}
@@ -147,17 +147,17 @@ func (t *timeline[T]) pastAt(number uint64, later store.Snapshot[T], coming []no
 }
 
 // evict forgets the oldest change. A deletion outlives it while a reader is behind.
-func (t *timeline[T]) evict() {
+func (t *timeline) evict() {
 	if n := t.slot(t.first); t.behind > 0 && n.Type == Deleted && t.first >= t.kept {
-		t.deaths.add(death[T]{n.Event, n.had, t.first})
+		t.deaths.add(death{n.event, n.had, t.first})
 	}
 	t.first++
 }
 
 // keepUnseen keeps those of a list's deletions that a reader behind cannot infer, since the object
 // was created after the reader's place.
-func (t *timeline[T]) keepUnseen(deleted []Event[T]) {
-	pasts := map[*past[T]]bool{}
+func (t *timeline) keepUnseen(deleted []event) {
+	pasts := map[*past]bool{}
 	for _, rd := range t.readers {
 		if rd.next < t.next {
 			pasts[rd.past] = true
@@ -167,7 +167,7 @@ func (t *timeline[T]) keepUnseen(deleted []Event[T]) {
 		for p := range pasts {
 			if !sameLife(p.at(e.Key), e.Old) {
 				// A number before the list's: readers that had read everything do not ask for it.
-				t.deaths.add(death[T]{e, e.Old, t.next - 1})
+				t.deaths.add(death{e, e.Old, t.next - 1})
 				break
 			}
 		}
@@ -176,22 +176,21 @@ func (t *timeline[T]) keepUnseen(deleted []Event[T]) {
 
 // release lets the objects of all changes go once every reader has read them. The changes go, too,
 // unless their versions cannot be compared: see holds.
-func (t *timeline[T]) release() {
+func (t *timeline) release() {
 	if t.caughtUp < len(t.readers) || t.first == t.next {
 		return
 	}
 	if _, comparable := t.slot(t.next - 1).version.Compare("1"); comparable {
 		used := int(t.next - t.first)
 		for ; t.first < t.next; t.first++ {
-			*t.slot(t.first) = noted[T]{}
+			*t.slot(t.first) = noted{}
 		}
 		t.fit(used)
 		return
 	}
-	var none T
 	for t.kept = max(t.kept, t.first); t.kept < t.next; t.kept++ {
 		n := t.slot(t.kept)
-		n.Old, n.New, n.had = none, none, none
+		n.Old, n.New, n.had = nil, nil, nil
 	}
 }
 
@@ -216,15 +215,15 @@ func (w *wide) now(used, room int) bool {
 
 // fit gives half of the slots back if most of them are not needed. So many were used, and none is
 // now.
-func (t *timeline[T]) fit(used int) {
+func (t *timeline) fit(used int) {
 	if t.wide.now(used, len(t.slots)) {
 		t.resize(len(t.slots) / 2)
 	}
 }
 
 // resize moves the changes held into another number of slots.
-func (t *timeline[T]) resize(count int) {
-	slots := make([]noted[T], count)
+func (t *timeline) resize(count int) {
+	slots := make([]noted, count)
 	for n := t.first; n < t.next; n++ {
 		slots[n%uint64(count)] = *t.slot(n)
 	}
@@ -232,14 +231,14 @@ func (t *timeline[T]) resize(count int) {
 }
 
 // enter adds a reader of the changes to come.
-func (t *timeline[T]) enter(rd *reader[T]) {
+func (t *timeline) enter(rd *reader) {
 	rd.next, rd.index = t.next, len(t.readers)
 	t.readers = append(t.readers, rd)
 	t.caughtUp++
 }
 
 // leave removes a reader.
-func (t *timeline[T]) leave(rd *reader[T]) {
+func (t *timeline) leave(rd *reader) {
 	last := len(t.readers) - 1
 	t.readers[rd.index] = t.readers[last]
 	t.readers[rd.index].index = rd.index
@@ -256,7 +255,7 @@ func (t *timeline[T]) leave(rd *reader[T]) {
 
 // read moves a reader to the end. It appends the changes since the reader's place to into, or
 // returns a gap if some are evicted.
-func (t *timeline[T]) read(rd *reader[T], into []told[T]) (events []told[T], missed *gap[T]) {
+func (t *timeline) read(rd *reader, into []told) (events []told, missed *gap) {
 	events = into
 	if rd.next < t.first {
 		missed = t.gapFrom(rd)
@@ -277,18 +276,18 @@ func (t *timeline[T]) read(rd *reader[T], into []told[T]) (events []told[T], mis
 	return events, missed
 }
 
-func (t *timeline[T]) gapFrom(rd *reader[T]) *gap[T] {
-	g := &gap[T]{before: rd.past, deaths: t.deaths.from(rd.next), complete: t.deaths.lost <= rd.next}
+func (t *timeline) gapFrom(rd *reader) *gap {
+	g := &gap{before: rd.past, deaths: t.deaths.from(rd.next), complete: t.deaths.lost <= rd.next}
 	for n := t.first; n < t.next; n++ {
 		if slot := t.slot(n); slot.Type == Deleted {
-			g.deaths = append(g.deaths, death[T]{slot.Event, slot.had, n})
+			g.deaths = append(g.deaths, death{slot.event, slot.had, n})
 		}
 	}
 	return g
 }
 
 // forgetPast takes a reader's past away, and the deaths that no other reader needs.
-func (t *timeline[T]) forgetPast(rd *reader[T]) {
+func (t *timeline) forgetPast(rd *reader) {
 	rd.past = nil
 	t.behind--
 	oldest := t.next
@@ -304,7 +303,7 @@ func (t *timeline[T]) forgetPast(rd *reader[T]) {
 
 // after returns the number of changes from a place on, and the time of the first of them if the
 // timeline still has it.
-func (t *timeline[T]) after(place uint64) (count uint64, at time.Duration, known bool) {
+func (t *timeline) after(place uint64) (count uint64, at time.Duration, known bool) {
 	if place >= t.next {
 		return 0, 0, false
 	}
@@ -316,7 +315,7 @@ func (t *timeline[T]) after(place uint64) (count uint64, at time.Duration, known
 
 // holds reports whether a change of key in the timeline satisfies match. It is asked only if
 // versions cannot be compared: then changes outlive their readers.
-func (t *timeline[T]) holds(key string, match func(kind EventType, uid types.UID, version store.Version) bool) bool {
+func (t *timeline) holds(key string, match func(kind EventType, uid types.UID, version store.Version) bool) bool {
 	for n := t.first; n < t.next; n++ {
 		if change := t.slot(n); change.Key == key && match(change.Type, change.uid, change.version) {
 			return true

@@ -9,10 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/internal/null"
-	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
@@ -60,51 +58,17 @@ import (
 // A member costs a reflector, and a trie of its objects, which are shared with the store.
 type Union[T store.Object] struct {
 	*shared[T]
-	add      func(name string, source listwatch.ListerWatcher[T], optional bool) (*Member[T], error)
-	statuses func() []CopyStatus
+	members *members
 }
 
 // NewUnion makes a union without members. Options are an informer's; those of [WithReflector] apply
 // to each member's reflector.
 func NewUnion[T store.Object](optionList ...Option) *Union[T] {
 	i := newShared[T](optionList)
-	u := &Union[T]{shared: i}
-	if newStore := storeOf[T](i.options); newStore != nil {
-		u.atRest(newStore)
-	} else {
-		u.live()
-	}
-	return u
-}
-
-// live keeps the objects as the sources decode them.
-func (u *Union[T]) live() {
-	all := &members[T]{journal: u.newJournal()}
-	all.wrote = all.journal.ring.changed.Broadcast
-	all.same = func(T, T) bool { return false } // the journal compares
-	unite(u, all, func(m *member[T], source listwatch.ListerWatcher[T]) copier {
-		m.held = &store.Indexer[T]{}
-		return reflector.New[T](observed(source, m.failed), &part[T]{member: m}, u.options.reflector...)
-	})
-}
-
-// unite makes all the members of u. begin makes a member's store, and the reflector that fills it.
-func unite[T, E store.Object](u *Union[T], all *members[E], begin func(*member[E], listwatch.ListerWatcher[T]) copier) {
-	all.over, all.synced, all.lost = u.over, make(chan struct{}), newObituaries()
-	all.journal.objects.SetResourceVersion("") // members have their own: see reachedLocked
-	u.copier, u.complete, u.resource, u.statuses, u.check = all, all.complete, all.resourceOf, all.statuses, all.verify
-	u.add = func(name string, source listwatch.ListerWatcher[T], optional bool) (*Member[T], error) {
-		var alone *shared[T]
-		m, err := all.add(name, source, optional, func(m *member[E]) copier {
-			alone = &shared[T]{source: source, kept: aloneOf[T, E]{u.kept, m}, ring: u.ring, over: m.over, complete: m.reached}
-			m.compare = alone.compare
-			return begin(m, source)
-		})
-		if err != nil {
-			return nil, err
-		}
-		return &Member[T]{name, m, alone}, nil
-	}
+	all := &members{journal: i.newJournal(), over: i.over, synced: make(chan struct{}), lost: newObituaries()}
+	all.journal.entries.SetResourceVersion("") // members have their own: see reachedLocked
+	i.copier, i.complete, i.resource, i.check = all, all.complete, all.resourceOf, all.verify
+	return &Union[T]{i, all}
 }
 
 // Run keeps the members' copies until ctx ends, and otherwise is as [Informer.Run]. A member that
@@ -115,7 +79,7 @@ func (u *Union[T]) Run(ctx context.Context) error { return u.run(ctx) }
 // block: the source's objects are added as they come. It fails if the name is empty or taken, if
 // source is nil, and with [ErrStopped] after the end of Run.
 func (u *Union[T]) Add(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
-	return u.add(name, source, false)
+	return u.add(&member{name: name}, source)
 }
 
 // AddOptional is [Union.Add] for a member that the program can do without, such as a namespace that
@@ -123,27 +87,42 @@ func (u *Union[T]) Add(name string, source listwatch.ListerWatcher[T]) (*Member[
 // [Union.Status], [Union.WaitSynced] and [Union.Synced] do not ask for it. [Union.Members] has its
 // health, and [Member.WaitSynced] waits for it.
 func (u *Union[T]) AddOptional(name string, source listwatch.ListerWatcher[T]) (*Member[T], error) {
-	return u.add(name, source, true)
+	return u.add(&member{name: name, optional: true}, source)
+}
+
+func (u *Union[T]) add(m *member, source listwatch.ListerWatcher[T]) (*Member[T], error) {
+	m.union, m.done, m.gone = u.members, make(chan struct{}), make(chan struct{})
+	m.over, m.leave = context.WithCancel(u.over)
+	alone := &shared[T]{source: source, objects: u.objects, ring: u.ring, member: m, over: m.over, complete: m.reached}
+	m.compare = alone.compare
+	err := u.members.add(m, source, func() {
+		own := u.newStore()
+		m.held = own.Entries()
+		m.reflector = u.follow(source, own, &part{member: m}, m.failed)
+	})
+	if err != nil {
+		m.leave()
+		return nil, err
+	}
+	return &Member[T]{m, alone}, nil
 }
 
 // Members returns the present health of each member, in the order of their addition. It does not
 // block.
-func (u *Union[T]) Members() []CopyStatus { return u.statuses() }
+func (u *Union[T]) Members() []CopyStatus { return u.members.statuses() }
 
-// members are those of a union that keeps objects or, at rest, their entries.
-type members[E store.Object] struct {
-	journal *journal[E]
-	wrote   func()                 // called after each write; wakes the waits
-	same    func(held, obj E) bool // one state in two forms, which the journal does not find out
-	over    context.Context        // ends with Run
-	synced  chan struct{}          // closed once all members are synced
+// members are those of a union, of whatever type.
+type members struct {
+	journal *journal
+	over    context.Context // ends with Run
+	synced  chan struct{}   // closed once all members are synced
 
 	mu      sync.Mutex // guards the fields below, and writing into the journal
 	phase   phase
-	start   func(*member[E]) // set while Run runs
-	all     []*member[E]
-	slowest *member[E] // the one with the union's version; nil without members
-	whole   bool       // synced is closed
+	start   func(*member) // set while Run runs
+	all     []*member
+	slowest *member // the one with the union's version; nil without members
+	whole   bool    // synced is closed
 	// resource is that of the first member that knows it.
 	resource string
 	filled   bool // handlers may begin
@@ -153,10 +132,10 @@ type members[E store.Object] struct {
 }
 
 // Run runs the members until ctx ends. A member that ends by itself ends alone.
-func (u *members[E]) Run(ctx context.Context) error {
+func (u *members) Run(ctx context.Context) error {
 	u.mu.Lock()
 	u.phase = running
-	u.start = func(m *member[E]) {
+	u.start = func(m *member) {
 		own, stop := context.WithCancel(ctx)
 		m.stop = stop
 		u.running.Go(func() {
@@ -180,36 +159,30 @@ func (u *members[E]) Run(ctx context.Context) error {
 }
 
 // resourceOf is the resource that all members are of; empty if none of them knows it.
-func (u *members[E]) resourceOf() string {
+func (u *members) resourceOf() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.resource
 }
 
-func (u *members[E]) add(name string, source any, optional bool, begin func(*member[E]) copier) (*member[E], error) {
+// add adds a member. begin makes its store, and the reflector that fills it.
+func (u *members) add(m *member, source any, begin func()) error {
 	switch {
-	case name == "":
-		return nil, errors.New("informer: add a member: give it a name")
+	case m.name == "":
+		return errors.New("informer: add a member: give it a name")
 	case null.Is(source):
-		return nil, fmt.Errorf("informer: add member %q: the source is nil", name)
+		return fmt.Errorf("informer: add member %q: the source is nil", m.name)
 	}
-	m := &member[E]{name: name, optional: optional, union: u, done: make(chan struct{}), gone: make(chan struct{})}
-	m.over, m.leave = context.WithCancel(u.over)
-	m.reflector = begin(m)
-	if adapters.KeepsNameless(source) {
-		m.held.KeepNameless()
-		u.journal.objects.KeepNameless()
-	}
+	begin()
+	takesNameless(source, m.held, u.journal.entries)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.phase == ended {
-		m.leave()
-		return nil, fmt.Errorf("informer: add member %q: %w", name, ErrStopped)
+		return fmt.Errorf("informer: add member %q: %w", m.name, ErrStopped)
 	}
 	for _, other := range u.all {
-		if other.name == name {
-			m.leave()
-			return nil, fmt.Errorf("informer: add member %q: the union has a member of that name: remove it first", name)
+		if other.name == m.name {
+			return fmt.Errorf("informer: add member %q: the union has a member of that name: remove it first", m.name)
 		}
 	}
 	u.all = append(u.all, m)
@@ -218,16 +191,16 @@ func (u *members[E]) add(name string, source any, optional bool, begin func(*mem
 	if u.phase == running {
 		u.start(m)
 	}
-	return m, nil
+	return nil
 }
 
-func (u *members[E]) list() []*member[E] {
+func (u *members) list() []*member {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return append([]*member[E](nil), u.all...)
+	return append([]*member(nil), u.all...)
 }
 
-func (u *members[E]) statuses() []CopyStatus {
+func (u *members) statuses() []CopyStatus {
 	var all []CopyStatus
 	for _, m := range u.list() {
 		all = append(all, m.Status())
@@ -237,7 +210,7 @@ func (u *members[E]) statuses() []CopyStatus {
 
 // settleLocked decides whether handlers may begin, and whether all members are synced. It wakes the
 // waits for both.
-func (u *members[E]) settleLocked() {
+func (u *members) settleLocked() {
 	answered, synced := u.phase != idle, u.phase != idle
 	for _, m := range u.all {
 		answered = answered && (m.listed || m.failedOnce || m.leaving)
@@ -251,24 +224,17 @@ func (u *members[E]) settleLocked() {
 		u.whole = true
 		close(u.synced)
 	}
-	u.wrote()
+	u.journal.ring.changed.Broadcast()
 }
 
 // putLocked stores an object of a member that is complete up to a version, unless the union knows a
 // newer state. What the union knows of earlier versions, and the member has not, has never been.
-func (u *members[E]) putLocked(obj E, complete store.Version, missed bool) error {
+func (u *members) putLocked(obj store.Entry, complete store.Version, missed bool) error {
 	key := store.KeyOf(obj)
-	held, ok := u.journal.Get(key)
+	held, ok := u.journal.entries.Get(key)
 	switch {
 	case !ok && u.lost.covers(key, store.VersionOf(obj), complete),
 		ok && store.VersionOf(obj).Before(store.VersionOf(held)) && !complete.Reaches(store.VersionOf(held)):
-		return nil
-	}
-	return u.setLocked(obj, missed)
-}
-
-func (u *members[E]) setLocked(obj E, missed bool) error {
-	if held, ok := u.journal.Get(store.KeyOf(obj)); ok && u.same(held, obj) {
 		return nil
 	}
 	return u.journal.put(obj, missed)
@@ -276,9 +242,9 @@ func (u *members[E]) setLocked(obj E, missed bool) error {
 
 // renewLocked makes the union what its members have, each object in the newest state of them. It is
 // for a history that begins anew: what the union knew beside that is of another one.
-func (u *members[E]) renewLocked() error {
+func (u *members) renewLocked() error {
 	u.renewed, u.lost = true, newObituaries()
-	newest := map[string]E{}
+	newest := map[string]store.Entry{}
 	for _, m := range u.all {
 		for key, obj := range m.held.Snapshot().All() {
 			if other, ok := newest[key]; !m.leaving && (!ok || store.VersionOf(other).Before(store.VersionOf(obj))) {
@@ -287,13 +253,13 @@ func (u *members[E]) renewLocked() error {
 		}
 	}
 	var errs []error
-	for key, held := range u.journal.Snapshot().All() {
+	for key, held := range u.journal.entries.Snapshot().All() {
 		if _, ok := newest[key]; !ok {
 			errs = append(errs, u.journal.drop(held, true))
 		}
 	}
 	for _, obj := range newest {
-		errs = append(errs, u.setLocked(obj, true))
+		errs = append(errs, u.journal.put(obj, true))
 	}
 	return errors.Join(errs...)
 }
@@ -301,9 +267,9 @@ func (u *members[E]) renewLocked() error {
 // dropLocked handles a member's loss of last; final is the final state if the server sent one. It
 // keeps an object that another member has, and another object under the key. A list, up to whose
 // version the member is complete, has no final state.
-func (u *members[E]) dropLocked(from *member[E], last, final E, missed bool) error {
+func (u *members) dropLocked(from *member, last, final store.Entry, missed bool) error {
 	key := store.KeyOf(last)
-	held, ok := u.journal.Get(key)
+	held, ok := u.journal.entries.Get(key)
 	if !ok {
 		return nil
 	}
@@ -319,13 +285,13 @@ func (u *members[E]) dropLocked(from *member[E], last, final E, missed bool) err
 	if kept {
 		return nil
 	}
-	if !pointer.None(final) && final.GetUID() == held.GetUID() && !store.VersionOf(final).Before(store.VersionOf(held)) {
+	if final != nil && final.GetUID() == held.GetUID() && !store.VersionOf(final).Before(store.VersionOf(held)) {
 		u.lost.note(key, obituary{version: store.VersionOf(final), known: store.VersionOf(final)})
-		return u.journal.Delete(final)
+		return u.journal.delete(final)
 	}
 	// A list without the object proves a later version of the member's state, so that state is
 	// over, too. An object that leaves with its member lives on elsewhere.
-	over := pointer.None(final) && missed && held.GetResourceVersion() == last.GetResourceVersion()
+	over := final == nil && missed && held.GetResourceVersion() == last.GetResourceVersion()
 	known := from.complete()
 	if known.Before(store.VersionOf(held)) { // the state of another member, which was further
 		known = store.VersionOf(held)
@@ -335,7 +301,7 @@ func (u *members[E]) dropLocked(from *member[E], last, final E, missed bool) err
 }
 
 // complete returns the version that all members have reached, and the name of the slowest.
-func (u *members[E]) complete() (resourceVersion, owner string) {
+func (u *members) complete() (resourceVersion, owner string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.slowest == nil {
@@ -346,17 +312,17 @@ func (u *members[E]) complete() (resourceVersion, owner string) {
 
 // reachedLocked notes the version of a member. The store must have the change before, since it then
 // states that version, if no member is slower.
-func (u *members[E]) reachedLocked(m *member[E], version store.Version) {
+func (u *members) reachedLocked(m *member, version store.Version) {
 	m.version = version
 	if m == u.slowest || !u.slowest.version.Before(version) {
 		u.ageLocked() // asks all members, so it is not done for each event
 	}
-	u.wrote()
+	u.journal.ring.changed.Broadcast()
 }
 
 // ageLocked finds the slowest member, and gives the store its version. A member that is leaving
 // counts until its objects are gone: they are as old as it is.
-func (u *members[E]) ageLocked() {
+func (u *members) ageLocked() {
 	u.slowest = nil
 	var version store.Version
 	for _, m := range u.all {
@@ -370,14 +336,14 @@ func (u *members[E]) ageLocked() {
 			break
 		}
 	}
-	u.journal.objects.SetResourceVersion(string(version))
+	u.journal.entries.SetResourceVersion(string(version))
 }
 
-func (u *members[E]) Synced() <-chan struct{} { return u.synced }
+func (u *members) Synced() <-chan struct{} { return u.synced }
 
 // WaitSynced blocks until all present members that are not optional are synced, or one of them has
 // ended by itself.
-func (u *members[E]) WaitSynced(ctx context.Context) error {
+func (u *members) WaitSynced(ctx context.Context) error {
 	for {
 		changed := u.journal.ring.changed.Wait()
 		if synced, err := u.areSynced(); err != nil {
@@ -403,7 +369,7 @@ func (u *members[E]) WaitSynced(ctx context.Context) error {
 
 // areSynced reports whether all members have been synced at once, and are now. The error is that of
 // a member that has ended by itself.
-func (u *members[E]) areSynced() (synced bool, err error) {
+func (u *members) areSynced() (synced bool, err error) {
 	select {
 	case <-u.synced:
 		synced = true
@@ -419,16 +385,16 @@ func (u *members[E]) areSynced() (synced bool, err error) {
 }
 
 // required are the members that are not optional.
-func (u *members[E]) required() []*member[E] {
-	return slices.DeleteFunc(u.list(), func(m *member[E]) bool { return m.optional })
+func (u *members) required() []*member {
+	return slices.DeleteFunc(u.list(), func(m *member) bool { return m.optional })
 }
 
-func (u *members[E]) isEmpty() bool { return len(u.list()) == 0 }
+func (u *members) isEmpty() bool { return len(u.list()) == 0 }
 
 // Status aggregates the members; it is healthy only if all of them are that are not optional.
 // Without such members, it is at each moment what it is to be: empty. Its verdict is
 // [Status.Verdict]'s.
-func (u *members[E]) Status() reflector.Status {
+func (u *members) Status() reflector.Status {
 	all := u.required()
 	if len(all) == 0 {
 		return reflector.Status{Phase: reflector.Watching, Synced: true, Class: reflector.OK, ProvenAt: time.Now()}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/tributary-go/tributary/store"
 )
 
 // Verify compares the union with the source of each member, one after the other, as
@@ -14,7 +12,7 @@ import (
 // object for each member that has it. A member that is optional, and not synced, is left out.
 func (u *Union[T]) Verify(ctx context.Context) (Drift, error) { return u.verifyAndNote(ctx) }
 
-func (u *members[E]) verify(ctx context.Context) (Drift, error) {
+func (u *members) verify(ctx context.Context) (Drift, error) {
 	sum := Drift{At: time.Now()}
 	before := u.orphans()
 	all := u.list()
@@ -47,7 +45,7 @@ func (u *members[E]) verify(ctx context.Context) (Drift, error) {
 	return sum, nil
 }
 
-func (m *member[E]) verify(ctx context.Context) (Drift, error) {
+func (m *member) verify(ctx context.Context) (Drift, error) {
 	if err := m.WaitSynced(ctx); err != nil {
 		return Drift{}, err
 	}
@@ -56,10 +54,10 @@ func (m *member[E]) verify(ctx context.Context) (Drift, error) {
 
 // orphans are the objects that the union has and no member: for a moment they may be, while a
 // member reads a list.
-func (u *members[E]) orphans() map[string]string {
+func (u *members) orphans() map[string]string {
 	found := map[string]string{}
 	all := u.list()
-	for key, version := range u.journal.versions().all {
+	for key, entry := range u.journal.entries.Snapshot().All() {
 		has := false
 		for _, m := range all {
 			if _, has = m.held.Get(key); has {
@@ -67,37 +65,16 @@ func (u *members[E]) orphans() map[string]string {
 			}
 		}
 		if !has {
-			found[key] = version
+			found[key] = entry.GetResourceVersion()
 		}
 	}
 	return found
 }
 
 // Doubt makes the union what its members have.
-func (u *members[E]) Doubt(error) {
+func (u *members) Doubt(error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	_ = u.renewLocked() // cannot fail: the stores of the members have held the objects
-	u.wrote()
-}
-
-// aloneOf is the union's store as far as it is one member's.
-type aloneOf[T, E store.Object] struct {
-	kept[T]
-	member *member[E]
-}
-
-func (a aloneOf[T, E]) versions() versions {
-	at, _ := a.member.reached()
-	v := a.kept.versions()
-	all := v.all
-	v.at = store.Version(at)
-	v.all = func(yield func(key, resourceVersion string) bool) {
-		for key, version := range all {
-			if _, ok := a.member.held.Get(key); ok && !yield(key, version) {
-				return
-			}
-		}
-	}
-	return v
+	u.journal.ring.changed.Broadcast()
 }

@@ -119,7 +119,7 @@ func (i *shared[T]) verify(ctx context.Context) (Drift, error) {
 
 // compare compares a store that is synced with its source.
 func (i *shared[T]) compare(ctx context.Context) (Drift, error) {
-	before := i.kept.versions()
+	before := i.versions()
 	d := Drift{At: time.Now()}
 	server, unlike, err := i.listVersions(ctx, &d)
 	if err != nil {
@@ -131,18 +131,18 @@ func (i *shared[T]) compare(ctx context.Context) (Drift, error) {
 		if err := i.WaitForResourceVersion(patient, d.ResourceVersion); err != nil {
 			return d, fmt.Errorf("the copy does not reach the server's version: %w", err)
 		}
-	} else if string(i.kept.versions().at) != d.ResourceVersion {
+	} else if string(i.versions().at) != d.ResourceVersion {
 		return d, errIncomparable
 	}
-	after := i.kept.versions()
+	after := i.versions()
 	d.compare(server, before, after)
 	for _, obj := range unlike {
 		key := store.KeyOf(obj)
-		state, ok := after.get(key)
+		state, ok := after.Get(key)
 		if !ok || !sameVersion(state, obj) {
 			continue
 		}
-		if held := i.Open(state); !content.Equal(held, obj) {
+		if held := i.objects.Open(state); !content.Equal(held, obj) {
 			d.differ(Difference{Key: key, Server: obj.GetResourceVersion(), Store: held.GetResourceVersion(), Path: content.Difference(held, obj)})
 		}
 	}
@@ -150,7 +150,7 @@ func (i *shared[T]) compare(ctx context.Context) (Drift, error) {
 }
 
 // sameVersion reports whether two objects should have the same content.
-func sameVersion(a, b store.Object) bool {
+func sameVersion(a, b store.Entry) bool {
 	return a.GetUID() == b.GetUID() && a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
@@ -172,7 +172,7 @@ func (i *shared[T]) listVersions(ctx context.Context, d *Drift) (versions map[st
 			}
 			key := store.KeyOf(obj)
 			versions[key] = obj.GetResourceVersion()
-			if held, ok := i.kept.peek(key); !ok || !sameVersion(held, obj) || !content.Equal(i.Open(held), obj) {
+			if held, ok := i.objects.Entries().Get(key); !ok || !sameVersion(held, obj) || !content.Equal(i.objects.Open(held), obj) {
 				unlike = append(unlike, obj)
 			}
 		}
@@ -186,36 +186,37 @@ func (i *shared[T]) listVersions(ctx context.Context, d *Drift) (versions map[st
 	}
 }
 
-// versions is a state of the store, without its object type.
+// versions is a state of the store, as far as it is one member's.
 type versions struct {
-	at  store.Version
-	get func(key string) (state store.Object, ok bool)
-	all func(yield func(key, resourceVersion string) bool)
+	snapshot
+	at     store.Version
+	member *member // nil for all
+}
+
+func (i *shared[T]) versions() versions {
+	if i.member == nil {
+		now := i.objects.Entries().Snapshot()
+		return versions{now, store.Version(now.ResourceVersion()), nil}
+	}
+	at, _ := i.member.reached() // read before the state, which may then be newer
+	return versions{i.objects.Entries().Snapshot(), store.Version(at), i.member}
 }
 
 // held is the version of an object; empty if the key is absent.
 func (v versions) held(key string) string {
-	if state, ok := v.get(key); ok {
+	if state, ok := v.Get(key); ok {
 		return state.GetResourceVersion()
 	}
 	return ""
 }
 
-func versionsOf[T store.Object](s store.Snapshot[T]) versions {
-	return versions{
-		at: store.Version(s.ResourceVersion()),
-		get: func(key string) (store.Object, bool) {
-			obj, ok := s.Get(key)
-			return obj, ok
-		},
-		all: func(yield func(key, resourceVersion string) bool) {
-			for key, obj := range s.All() {
-				if !yield(key, obj.GetResourceVersion()) {
-					return
-				}
-			}
-		},
+// has reports whether a key that is held is the member's.
+func (v versions) has(key string) bool {
+	if v.member == nil {
+		return true
 	}
+	_, ok := v.member.held.Get(key)
+	return ok
 }
 
 // compare finds the certain differences. The server's state is of d.ResourceVersion. The state
@@ -241,8 +242,9 @@ func (d *Drift) compare(server map[string]string, before, after versions) {
 			d.differ(Difference{Key: key, Server: version, Store: held})
 		}
 	}
-	for key, held := range after.all {
-		if _, there := server[key]; !there && at.Reaches(store.Version(held)) {
+	for key, state := range after.All() {
+		held := state.GetResourceVersion()
+		if _, there := server[key]; !there && at.Reaches(store.Version(held)) && after.has(key) {
 			d.differ(Difference{Key: key, Store: held})
 		}
 	}

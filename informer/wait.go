@@ -36,7 +36,7 @@ func (i *shared[T]) WaitFor(ctx context.Context, obj T) error {
 		return err
 	}
 	return wait(ctx, i, w.what, func(complete store.Version) bool {
-		if held, ok := i.kept.peek(w.key); ok && held.GetUID() == obj.GetUID() {
+		if held, ok := i.objects.Entries().Get(w.key); ok && held.GetUID() == obj.GetUID() {
 			if store.VersionOf(held).Reaches(w.version) {
 				return true // in a union, other members may lag behind
 			}
@@ -54,7 +54,7 @@ func (i *shared[T]) WaitForDeletion(ctx context.Context, obj T) error {
 		return err
 	}
 	return wait(ctx, i, w.what, func(complete store.Version) bool {
-		if held, ok := i.kept.peek(w.key); ok && held.GetUID() == obj.GetUID() {
+		if held, ok := i.objects.Entries().Get(w.key); ok && held.GetUID() == obj.GetUID() {
 			return false
 		}
 		return w.reached(i, complete)
@@ -91,7 +91,7 @@ func (i *shared[T]) WaitUntil(ctx context.Context, key string, condition func(ob
 	}
 	held := false
 	err = wait(ctx, i, "wait until "+key+" satisfies a condition", func(store.Version) bool {
-		obj, held = i.kept.Get(key)
+		obj, held = i.objects.Get(key)
 		return condition(obj, held)
 	})
 	if err != nil && !held {
@@ -104,7 +104,7 @@ func (i *shared[T]) WaitUntil(ctx context.Context, key string, condition func(ob
 // complete.
 func wait[T store.Object](ctx context.Context, i *shared[T], what string, done func(complete store.Version) bool) error {
 	for {
-		changed := i.ring.wait()
+		changed := i.ring.changed.Wait()
 		complete, owner := i.complete() // read before the state, which may then be newer
 		if done(store.Version(complete)) {
 			return nil
@@ -134,7 +134,7 @@ func waitFor[T store.Object](i *shared[T], what string, obj T) (*awaited[T], err
 	case obj.GetName() == "" || obj.GetResourceVersion() == "":
 		return nil, fmt.Errorf("informer: %s %s: %w", what, store.KeyOf(obj), errNotWritten)
 	}
-	if err := checkKind(obj, i.kept.one()); err != nil {
+	if err := checkKind(obj, i.one()); err != nil {
 		return nil, fmt.Errorf("informer: %s %s: %w", what, store.KeyOf(obj), err)
 	}
 	if only := i.options.namespace; only != "" && obj.GetNamespace() != only {
@@ -150,6 +150,14 @@ var (
 	errNil        = errors.New("the object is nil")
 	errNotWritten = errors.New("it has no name or no resource version: give the object that the server returned")
 )
+
+// one is any object that is held, with its metadata; nil if there is none.
+func (i *shared[T]) one() store.Object {
+	for _, entry := range i.objects.Entries().Snapshot().All() {
+		return entry.(store.Object)
+	}
+	return nil
+}
 
 // checkKind refuses an object of another kind or scope than an object that is held, as far as the
 // two tell. held is nil if there is none.
@@ -178,7 +186,7 @@ func (w *awaited[T]) reached(i *shared[T], complete store.Version) bool {
 	if _, comparable := complete.Compare(w.version); comparable {
 		return complete.Reaches(w.version)
 	}
-	if held, ok := i.kept.peek(w.key); ok && store.VersionOf(held) == w.version {
+	if held, ok := i.objects.Entries().Get(w.key); ok && store.VersionOf(held) == w.version {
 		return true
 	}
 	if _, listed := i.ring.lists(); listed > w.listing {

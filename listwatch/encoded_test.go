@@ -188,29 +188,23 @@ func TestWithoutManagedFieldsNothingIsDecodedEither(t *testing.T) {
 	}
 }
 
-// shelf keeps the bytes of objects as they are.
-type shelf struct{ entries map[string]*entry }
+// shelf keeps the bytes of objects as they are: a [store.Form].
+type shelf struct{}
 
 type entry struct {
 	*corev1.Pod
 	data []byte
 }
 
-func (s shelf) Holds(of store.Object, data []byte) bool {
-	return bytes.Equal(of.(*entry).data, data)
+func (shelf) Arrive(_ string, item, _ store.Entry) (store.Entry, store.Reading, error) {
+	pod := item.(*corev1.Pod)
+	data, err := pod.Marshal()
+	return &entry{pod, data}, nil, err
 }
 
-func (s shelf) Open(e *store.Encoded) store.Object { return e.Entry.(*entry).Pod }
-
-func (s shelf) get(key string) (*store.Encoded, bool) {
-	of, ok := s.entries[key]
-	if !ok {
-		return nil, false
-	}
-	e := &store.Encoded{Entry: of, Keeper: s}
-	e.Namespace, e.Name, e.UID, e.ResourceVersion = of.Namespace, of.Name, of.UID, of.ResourceVersion
-	return e, true
-}
+func (shelf) Open(of store.Entry) *corev1.Pod        { return of.(*entry).Pod }
+func (shelf) Read(store.Entry) store.Reading         { panic("there is no index") }
+func (shelf) Holds(of store.Entry, data []byte) bool { return bytes.Equal(of.(*entry).data, data) }
 
 // body answers each request with the same bytes.
 type body []byte
@@ -228,13 +222,13 @@ func TestHeldBytesAreNotRead(t *testing.T) {
 
 func testHeldBytes(t *testing.T, options ...Option) {
 	held, changed, newer, added := somePod(1, 50), somePod(2, 50), somePod(3, 50), somePod(4, 50)
-	s := shelf{map[string]*entry{}}
+	s := store.NewFormed[*corev1.Pod](shelf{})
 	for _, pod := range []*corev1.Pod{held, changed, newer} {
 		kept := pod.DeepCopy()
 		if len(options) > 0 {
 			kept.ManagedFields = nil
 		}
-		s.entries[store.KeyOf(pod)] = &entry{kept, marshalled(t, kept)}
+		require.NoError(t, s.Add(kept))
 	}
 	changed.Spec.NodeName = "another"
 	newer.ResourceVersion = "77"
@@ -247,14 +241,17 @@ func testHeldBytes(t *testing.T, options ...Option) {
 		config := &rest.Config{Host: "http://server.example", Transport: body(answer)}
 		client, err := NewRESTClient(config, schema.GroupVersion{Version: "v1"})
 		require.NoError(t, err)
-		return FromClient[corev1.Pod](client, "pods", options...).Encoded().Holding(s.get)
+		return FromClient[corev1.Pod](client, "pods", options...).Encoded().Holding(s.Encoded().(interface {
+			Get(key string) (*store.Encoded, bool)
+		}).Get)
 	}
 	got := map[string]int{}
 	check := func(e *store.Encoded, err error) {
 		require.NoError(t, err)
 		got[e.Name]++
 		if e.Entry != nil {
-			require.Same(t, s.entries[store.KeyOf(held)], e.Entry)
+			of, _ := s.Entries().Get(store.KeyOf(held))
+			require.Same(t, of, e.Entry)
 			return
 		}
 		require.NotEqual(t, held.Name, e.Name)

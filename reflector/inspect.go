@@ -220,8 +220,8 @@ func (r *Reflector[T]) settle(held store.Snapshot[T]) error {
 // drift compares two objects of one version. Objects that are kept as bytes are decoded.
 func drift[T store.Object](key string, held, came T) error {
 	var a, b store.Object = held, came
-	if kept, ok := a.(*store.Encoded); ok && kept.Keeper != nil {
-		a, b = kept.Keeper.Open(kept), kept.Keeper.Open(b.(*store.Encoded))
+	if kept, ok := a.(*store.Encoded); ok && kept.Entry != nil {
+		a, b = kept.Open(kept), kept.Open(b.(*store.Encoded))
 	}
 	if content.Equal(a, b) {
 		return nil

@@ -78,13 +78,14 @@ func bytesRig[O store.Object](m *model, source *listwatch.ListWatch[O], make fun
 // readAtRest reads the metadata of each object as handlers of metadata do, who get it undecoded.
 func readAtRest[O store.Object](pods *packed.Store[O]) error {
 	for key, obj := range pods.Snapshot().All() {
-		entry, ok := pods.Closed().Get(key)
+		entry, ok := pods.Entries().Get(key)
 		if !ok {
 			return fmt.Errorf("%s is open, and not at rest", key)
 		}
-		got, want := entry.DeepCopyObject().(*metav1.PartialObjectMetadata), meta.AsPartialObjectMetadata(obj)
+		atRest := entry.(store.Object)
+		got, want := atRest.DeepCopyObject().(*metav1.PartialObjectMetadata), meta.AsPartialObjectMetadata(obj)
 		want.TypeMeta = got.TypeMeta
-		if !apiequality.Semantic.DeepEqual(got, want) || entry.GetGeneration() != obj.GetGeneration() {
+		if !apiequality.Semantic.DeepEqual(got, want) || atRest.GetGeneration() != obj.GetGeneration() {
 			return fmt.Errorf("the metadata of %s is %v at rest, and %v open", key, got, want)
 		}
 	}

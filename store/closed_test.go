@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -20,10 +21,51 @@ import (
 
 // shelf is a store of pods whose entries are metadata, with the rest of the pod in an annotation.
 type shelf struct {
-	*store.Closed[*corev1.Pod]
+	*store.Indexer[*corev1.Pod]
 	opened atomic.Int64
 	told   bool // the pods of new entries are told
 }
+
+// Arrive implements [store.Form].
+func (s *shelf) Arrive(_ string, item, held store.Entry) (store.Entry, store.Reading, error) {
+	pod := item.(*corev1.Pod)
+	entry := &metav1.PartialObjectMetadata{ObjectMeta: *pod.ObjectMeta.DeepCopy()}
+	entry.Annotations = map[string]string{"node": pod.Spec.NodeName}
+	if held != nil && equality.Semantic.DeepEqual(held, entry) {
+		return held, nil, nil
+	}
+	if !s.told {
+		return entry, nil, nil
+	}
+	return entry, told{pod}, nil
+}
+
+// told is the pod of a new entry.
+type told struct{ pod *corev1.Pod }
+
+func (t told) Labels() map[string]string { return t.pod.Labels }
+
+func (t told) Field(path string) string {
+	if path != "spec.nodeName" {
+		panic(path)
+	}
+	return t.pod.Spec.NodeName
+}
+
+func (t told) Object() store.Object { return t.pod }
+func (t told) Done()                {}
+
+// Open implements [store.Form].
+func (s *shelf) Open(entry store.Entry) *corev1.Pod {
+	s.opened.Add(1)
+	meta := entry.(*metav1.PartialObjectMetadata).ObjectMeta
+	pod := &corev1.Pod{ObjectMeta: *meta.DeepCopy(), Spec: corev1.PodSpec{NodeName: meta.Annotations["node"]}}
+	pod.Annotations = nil
+	return pod
+}
+
+// Read implements [store.Form].
+func (s *shelf) Read(entry store.Entry) store.Reading { return told{s.Open(entry)} }
 
 var (
 	shelfByNode  = store.NewIndex("node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
@@ -32,23 +74,8 @@ var (
 
 func newShelf(told bool, indexes ...store.AnyIndex[*corev1.Pod]) *shelf {
 	s := &shelf{told: told}
-	s.Closed = store.NewClosed(func(entry store.Object) *corev1.Pod {
-		s.opened.Add(1)
-		meta := entry.(*metav1.PartialObjectMetadata).ObjectMeta
-		pod := &corev1.Pod{ObjectMeta: *meta.DeepCopy(), Spec: corev1.PodSpec{NodeName: meta.Annotations["node"]}}
-		pod.Annotations = nil
-		return pod
-	}, nil, indexes...)
+	s.Indexer = store.NewFormed(s, indexes...)
 	return s
-}
-
-func (s *shelf) entry(pod *corev1.Pod) store.Object {
-	entry := &metav1.PartialObjectMetadata{ObjectMeta: *pod.ObjectMeta.DeepCopy()}
-	entry.Annotations = map[string]string{"node": pod.Spec.NodeName}
-	if s.told {
-		s.Arrive(entry, pod)
-	}
-	return entry
 }
 
 func shelfPod(name string, version int, node string) *corev1.Pod {
@@ -67,7 +94,6 @@ func TestAClosedIndexerIsAnIndexer(t *testing.T) {
 				shelfByNode, shelfByWords, store.ByNamespace[*corev1.Pod](), store.ByLabel[*corev1.Pod]("node"),
 			}
 			closed, plain := newShelf(told, indexes...), store.NewIndexer(indexes...)
-			require.True(t, closed.AsksObjects())
 			random := rand.New(rand.NewPCG(1, 3))
 			was, before := closed.Snapshot(), plain.Snapshot()
 			for version := 1; version < 150; version++ {
@@ -77,27 +103,15 @@ func TestAClosedIndexerIsAnIndexer(t *testing.T) {
 				}
 				switch random.IntN(6) {
 				case 0:
-					err := closed.Remove(closed.entry(pod))
-					require.NoError(t, err)
+					require.NoError(t, closed.Delete(pod))
 					require.NoError(t, plain.Delete(pod))
 				case 1:
 					kept := slices.DeleteFunc(plain.Snapshot().Sorted(), func(*corev1.Pod) bool { return random.IntN(4) == 0 })
 					version := func() string { return strconv.Itoa(version) }
 					require.NoError(t, plain.Replace(store.Items(append(kept, pod)...), version))
-					require.NoError(t, closed.Replace(func(yield func(store.Object, error) bool) {
-						for _, p := range append(kept, pod) {
-							entry, ok := closed.Get(store.KeyOf(p))
-							if !ok || entry.GetResourceVersion() != p.ResourceVersion {
-								entry = closed.entry(p)
-							}
-							if !yield(entry, nil) {
-								return
-							}
-						}
-					}, version))
+					require.NoError(t, closed.Replace(store.Items(append(kept, pod)...), version))
 				default:
-					err := closed.Put(closed.entry(pod))
-					require.NoError(t, err)
+					require.NoError(t, closed.Update(pod))
 					require.NoError(t, plain.Update(pod))
 				}
 				now, after := closed.Snapshot(), plain.Snapshot()
@@ -158,10 +172,10 @@ func requireEqualContent(t *testing.T, want, got store.Snapshot[*corev1.Pod]) {
 func TestClosedEntriesRest(t *testing.T) {
 	s := newShelf(true, shelfByNode, store.ByNamespace[*corev1.Pod]())
 	for i := range 100 {
-		err := s.Put(s.entry(shelfPod(fmt.Sprint("pod-", i), i, "node")))
+		err := s.Add(shelfPod(fmt.Sprint("pod-", i), i, "node"))
 		require.NoError(t, err)
 	}
-	err := s.Put(s.entry(shelfPod("pod-7", 200, "node")))
+	err := s.Add(shelfPod("pod-7", 200, "node"))
 	require.NoError(t, err)
 	now := s.Snapshot()
 	require.Equal(t, 100, now.Len())
@@ -172,13 +186,12 @@ func TestClosedEntriesRest(t *testing.T) {
 
 	require.Len(t, slices.Collect(now.InNamespace("ns-3")), 10)
 	require.Equal(t, int64(10), s.opened.Load(), "the others are of other namespaces")
-	err = s.Put(s.entry(shelfPod("pod-7", 201, "moved")))
+	err = s.Add(shelfPod("pod-7", 201, "moved"))
 	require.NoError(t, err)
 	require.Equal(t, int64(11), s.opened.Load(), "the old value has to go")
-	require.False(t, newShelf(true, store.ByNamespace[*corev1.Pod]()).AsksObjects())
 }
 
-func TestClosedRefusesNil(t *testing.T) {
-	require.PanicsWithValue(t, "store: NewClosed: the function is nil", func() { store.NewClosed[*corev1.Pod](nil, nil) })
+func TestFormedRefusesNil(t *testing.T) {
+	require.PanicsWithValue(t, "store: NewFormed: the form is nil", func() { store.NewFormed[*corev1.Pod](nil) })
 	require.Panics(t, func() { newShelf(true, nil) })
 }

@@ -9,7 +9,7 @@ import (
 
 // Change is the change of one key. An addition has no Old, a deletion has no New: they are nil, the
 // zero T. A write without effect has the same object in both, see [Change.Unchanged].
-type Change[T Object] struct {
+type Change[T Entry] struct {
 	Key      string
 	Old, New T
 }
@@ -34,15 +34,13 @@ func (c Change[T]) Unchanged() bool { return pointer.Same(c.Old, c.New) }
 // Diff yields the changes from before to after, in no particular order, each key once. Another UID
 // under the same key is another object: it comes as a deletion and then an addition. If both
 // snapshots come from one store, Diff costs as much as they differ.
-func Diff[T Object](before, after Snapshot[T]) iter.Seq[Change[T]] {
-	if before.at != nil && before.at.closed != nil || after.at != nil && after.at.closed != nil {
-		return diffClosed(before, after)
-	}
+func Diff[T Entry](before, after Snapshot[T]) iter.Seq[Change[T]] {
+	was, now := before.kept(), after.kept()
 	return func(yield func(Change[T]) bool) {
-		for c := range trie.Diff(before.objects(), after.objects(), pointer.Same[T]) {
-			change := Change[T]{Key: c.Key, Old: c.Old, New: c.New}
+		for c := range trie.Diff(before.entries(), after.entries(), pointer.Same[Entry]) {
+			change := Change[T]{Key: c.Key, Old: orNone[T](was, c.Old), New: orNone[T](now, c.New)}
 			if change.Recreated() {
-				if !yield(Change[T]{Key: c.Key, Old: c.Old}) || !yield(Change[T]{Key: c.Key, New: c.New}) {
+				if !yield(Change[T]{Key: c.Key, Old: change.Old}) || !yield(Change[T]{Key: c.Key, New: change.New}) {
 					return
 				}
 				continue

@@ -11,17 +11,19 @@ import (
 
 // draft is the writer's version of the content. The writer changes in place the nodes that carry
 // the draft's owner, which no snapshot holds. Each snapshot gives the draft a new owner.
-type draft[T Object] struct {
-	schema          []AnyIndex[T]
-	objects         trie.Map[string, T]
-	indexes         []indexWriter[T] // per entry of schema
+type draft struct {
+	schema          []anyIndex
+	entries         trie.Map[string, Entry]
+	indexes         []indexWriter // per entry of schema
 	resourceVersion string
 	owner           uint64 // of a [trie.Writer]
-	entries         bool   // objects are the entries of a [Closed]
+	kept            *kept  // nil if entries are objects
+
+	was, now reading // of the write that is planned
 }
 
-func newDraft[T Object](schema []AnyIndex[T]) draft[T] {
-	d := draft[T]{schema: schema, indexes: make([]indexWriter[T], len(schema)), owner: trie.NewOwner()}
+func newDraft(schema []anyIndex, kept *kept) draft {
+	d := draft{schema: schema, kept: kept, indexes: make([]indexWriter, len(schema)), owner: trie.NewOwner()}
 	for i, index := range schema {
 		d.indexes[i] = index.writer()
 	}
@@ -29,10 +31,10 @@ func newDraft[T Object](schema []AnyIndex[T]) draft[T] {
 }
 
 // fork is a draft that begins with the same content and shares no node that either may change.
-func (d *draft[T]) fork() draft[T] {
+func (d *draft) fork() draft {
 	// A snapshot taken meanwhile gives d another owner: fork does not read that field.
-	out := draft[T]{schema: d.schema, objects: d.objects, resourceVersion: d.resourceVersion, entries: d.entries,
-		indexes: make([]indexWriter[T], len(d.indexes)), owner: trie.NewOwner()}
+	out := draft{schema: d.schema, entries: d.entries, resourceVersion: d.resourceVersion, kept: d.kept,
+		indexes: make([]indexWriter, len(d.indexes)), owner: trie.NewOwner()}
 	for i, index := range d.indexes {
 		out.indexes[i] = index.fork()
 	}
@@ -41,8 +43,8 @@ func (d *draft[T]) fork() draft[T] {
 
 // seal is the draft as a version for readers: from now on a write copies its nodes before it
 // changes them.
-func (d *draft[T]) seal() *version[T] {
-	v := &version[T]{objects: d.objects, schema: d.schema, resourceVersion: d.resourceVersion}
+func (d *draft) seal() *version {
+	v := &version{entries: d.entries, schema: d.schema, resourceVersion: d.resourceVersion, kept: d.kept}
 	v.indexes = v.few[:0]
 	for _, index := range d.indexes {
 		v.indexes = append(v.indexes, index.content())
@@ -51,58 +53,104 @@ func (d *draft[T]) seal() *version[T] {
 	return v
 }
 
-func (d *draft[T]) writer() trie.Writer[string, T] {
-	return trie.Writer[string, T]{Hash: trie.HashString, Owner: d.owner}
+func (d *draft) writer() trie.Writer[string, Entry] {
+	return trie.Writer[string, Entry]{Hash: trie.HashString, Owner: d.owner}
 }
 
 // write is one planned write. Planning calls the user's functions and does all that may take long.
-type write[T Object] struct {
-	Change[T]
+type write struct {
+	Change[Entry]
 	hash  uint64
-	place trie.Place[string, T] // of the old object
+	place trie.Place[string, Entry] // of the old object
 }
 
-// planPut plans to store obj under key, which has the given hash.
-func (d *draft[T]) planPut(key []byte, hash uint64, obj T) write[T] {
-	place, held := trie.PlaceOfBytes(d.objects, hash, key)
-	w := write[T]{Change: Change[T]{New: obj}, hash: hash, place: place}
+// planPut plans to store item under key, which has the given hash.
+func (d *draft) planPut(key []byte, hash uint64, item Entry) (w write, err error) {
+	place, held := trie.PlaceOfBytes(d.entries, hash, key)
+	w.hash, w.place = hash, place
 	if !held {
-		w.Key = d.ownKey(key, obj)
-	} else if w.Key, w.Old = place.Key, place.Value; pointer.Same(w.Old, obj) || !d.entries && sameState(w.Old, obj) {
-		w.New = w.Old
-		return w
+		w.Key = string(key)
+	} else {
+		w.Key, w.Old = place.Key, place.Value
 	}
+	if err := d.arrive(w.Key, item, w.Old); err != nil {
+		return w, err
+	}
+	w.New = d.now.entry
+	if len(d.indexes) == 0 || w.New == w.Old {
+		d.planned()
+		return w, nil
+	}
+	defer d.planned()
+	d.plan(hash)
+	return w, nil
+}
+
+// arrive makes the entry of an object that comes: held if that is the same state.
+func (d *draft) arrive(key string, item, held Entry) error {
+	if d.kept == nil {
+		if held != nil && sameState(held, item) {
+			item = held
+		}
+		d.was.entry, d.now.entry = held, item
+		return nil
+	}
+	entry, from, err := d.kept.arrive(key, item, held)
+	d.was, d.now = reading{kept: d.kept, entry: held}, reading{d.kept, entry, from}
+	return err
+}
+
+// entry makes the entry of an object that is not stored.
+func (d *draft) entry(key string, item, held Entry) (Entry, error) {
+	defer d.planned()
+	err := d.arrive(key, item, held)
+	return d.now.entry, err
+}
+
+// planned ends the use of the readings.
+func (d *draft) planned() {
+	if d.kept == nil {
+		d.was.entry, d.now.entry = nil, nil
+		return
+	}
+	if d.now.from != nil {
+		d.now.from.Done()
+	}
+	d.was, d.now = reading{}, reading{}
+}
+
+// plan plans the edits of the indexes.
+func (d *draft) plan(hash uint64) {
 	for _, index := range d.indexes {
-		index.plan(hash, w.Old, obj)
+		index.plan(hash, &d.was, &d.now)
 	}
-	return w
 }
 
 // planDelete plans to remove the object under key, which has the given hash.
-func (d *draft[T]) planDelete(key string, hash uint64) write[T] {
-	w := write[T]{Change: Change[T]{Key: key}, hash: hash}
-	there, held := d.objects.Find(hash, key)
+func (d *draft) planDelete(key string, hash uint64) write {
+	w := write{Change: Change[Entry]{Key: key}, hash: hash}
+	there, held := d.entries.Find(hash, key)
 	if !held {
 		return w
 	}
 	w.Key, w.Old = there.Key, there.Value
-	for _, index := range d.indexes {
-		index.plan(hash, w.Old, w.New)
-	}
+	d.was = reading{kept: d.kept, entry: w.Old}
+	defer d.planned()
+	d.plan(hash)
 	return w
 }
 
 // do does a planned write.
-func (d *draft[T]) do(w *write[T]) {
+func (d *draft) do(w *write) {
 	switch {
 	case w.Unchanged():
 		return
-	case pointer.None(w.New):
-		d.objects, _, _ = d.writer().Delete(d.objects, w.hash, w.Key)
+	case w.New == nil:
+		d.entries, _, _ = d.writer().Delete(d.entries, w.hash, w.Key)
 	case w.place.Owned(d.owner):
 		w.place.Value = w.New
 	default:
-		d.objects, _, _ = d.writer().Set(d.objects, w.hash, w.Key, w.New)
+		d.entries, _, _ = d.writer().Set(d.entries, w.hash, w.Key, w.New)
 	}
 	for _, index := range d.indexes {
 		index.write(d.owner)
@@ -110,61 +158,72 @@ func (d *draft[T]) do(w *write[T]) {
 }
 
 // replace makes items the content. check refuses objects.
-func (d *draft[T]) replace(items iter.Seq2[T, error], check func(T) error) error {
-	if d.objects.Len() == 0 {
+func (d *draft) replace(items iter.Seq2[Entry, error], check func(Entry) error) error {
+	if d.entries.Len() == 0 {
 		return d.fill(items, check)
 	}
 	return d.overwrite(items, check)
 }
 
 // fill makes items the content, if there was none.
-func (d *draft[T]) fill(items iter.Seq2[T, error], check func(T) error) error {
-	var entries []trie.Entry[string, T]
+func (d *draft) fill(items iter.Seq2[Entry, error], check func(Entry) error) error {
+	var entries []trie.Entry[string, Entry]
 	var hashes []uint64
-	for obj, err := range items {
+	for item, err := range items {
 		if err != nil {
 			return err
 		}
-		if err := check(obj); err != nil {
+		if err := check(item); err != nil {
 			return err
 		}
-		key := d.keyOf(obj)
-		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, trie.HashString(key))
+		key := KeyOf(item)
+		if err := d.arrive(key, item, nil); err != nil {
+			return err
+		}
+		hash := trie.HashString(key)
+		entries, hashes = append(entries, trie.Entry[string, Entry]{Key: key, Value: d.now.entry}), append(hashes, hash)
+		d.gather(d.indexes, hash)
 	}
-	d.objects = d.writer().Build(entries, hashes)
-	if len(d.indexes) == 0 {
+	d.entries = d.writer().Build(entries, hashes)
+	if d.entries.Len() < len(entries) { // a key came twice
+		d.indexes = d.indexed(d.schema)
 		return nil
 	}
-	// Build has left both slices in disorder, and the trie has each key once.
-	d.index(d.owner, d.indexes, entries[:0], hashes[:0])
+	for _, index := range d.indexes {
+		index.build(d.owner)
+	}
 	return nil
 }
 
-// index fills writers with the draft's objects, and uses the space of entries and hashes.
-func (d *draft[T]) index(owner uint64, writers []indexWriter[T], entries []trie.Entry[string, T], hashes []uint64) {
-	for key, obj := range d.objects.All() {
-		entries, hashes = append(entries, trie.Entry[string, T]{Key: key, Value: obj}), append(hashes, trie.HashString(key))
-	}
+// gather has writers take in the entry that is read.
+func (d *draft) gather(writers []indexWriter, hash uint64) {
+	defer d.planned()
 	for _, index := range writers {
-		index.build(owner, entries, hashes)
+		index.gather(hash, &d.now)
 	}
 }
 
-// indexed returns the writers of further indexes, filled with the draft's objects. Their nodes have
+// indexed returns the writers of further indexes, filled with the draft's entries. Their nodes have
 // an owner of their own, since a snapshot may meanwhile give the draft another owner.
-func (d *draft[T]) indexed(indexes []AnyIndex[T]) []indexWriter[T] {
-	writers := make([]indexWriter[T], len(indexes))
+func (d *draft) indexed(indexes []anyIndex) []indexWriter {
+	writers := make([]indexWriter, len(indexes))
 	for i, index := range indexes {
 		writers[i] = index.writer()
 	}
-	size := d.objects.Len()
-	d.index(trie.NewOwner(), writers, make([]trie.Entry[string, T], 0, size), make([]uint64, 0, size))
+	for key, entry := range d.entries.All() {
+		d.now = reading{kept: d.kept, entry: entry}
+		d.gather(writers, trie.HashString(key))
+	}
+	owner := trie.NewOwner()
+	for _, index := range writers {
+		index.build(owner)
+	}
 	return writers
 }
 
 // overwrite makes items the content, and keeps each object that comes again unchanged.
-func (d *draft[T]) overwrite(items iter.Seq2[T, error], check func(T) error) error {
-	before := d.objects // never changes: it has no node of the owner's
+func (d *draft) overwrite(items iter.Seq2[Entry, error], check func(Entry) error) error {
+	before := d.entries // never changes: it has no node of the owner's
 	// Servers list in the order of keys, which needs no sorting.
 	seen, ascending := make([]string, 0, before.Len()), true
 	var space [keySpace]byte
@@ -176,7 +235,10 @@ func (d *draft[T]) overwrite(items iter.Seq2[T, error], check func(T) error) err
 			return err
 		}
 		key := appendKey(space[:0], obj)
-		w := d.planPut(key, trie.HashBytes(key), obj)
+		w, err := d.planPut(key, trie.HashBytes(key), obj)
+		if err != nil {
+			return err
+		}
 		d.do(&w)
 		ascending = ascending && (len(seen) == 0 || seen[len(seen)-1] < w.Key)
 		seen = append(seen, w.Key)
@@ -185,7 +247,7 @@ func (d *draft[T]) overwrite(items iter.Seq2[T, error], check func(T) error) err
 		slices.Sort(seen)
 		seen = slices.Compact(seen)
 	}
-	if d.objects.Len() == len(seen) {
+	if d.entries.Len() == len(seen) {
 		return nil
 	}
 	for key := range before.All() {
@@ -200,37 +262,16 @@ func (d *draft[T]) overwrite(items iter.Seq2[T, error], check func(T) error) err
 // sameState reports whether two objects are the same state of the same object: equal UID, equal and
 // known resource version, equal content. Only equal versions are compared by content, since
 // different ones are a change already.
-func sameState[T Object](a, b T) bool {
+func sameState(a, b Entry) bool {
 	return pointer.Same(a, b) || a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() &&
 		a.GetUID() != "" && a.GetUID() == b.GetUID() && content.Equal(a, b)
-}
-
-// keyed is an entry of a [Closed] that has its key.
-type keyed interface{ Key() string }
-
-// keyOf is the key under which obj is stored.
-func (d *draft[T]) keyOf(obj T) string {
-	if d.entries {
-		if entry, ok := any(obj).(keyed); ok {
-			return entry.Key()
-		}
-	}
-	return KeyOf(obj)
-}
-
-// ownKey is keyOf an object whose key is in a buffer.
-func (d *draft[T]) ownKey(key []byte, obj T) string {
-	if d.entries {
-		return d.keyOf(obj)
-	}
-	return string(key)
 }
 
 // keySpace is room for most keys: a write builds the key of its object on the stack.
 const keySpace = 128
 
 // appendKey appends the key of obj to buffer.
-func appendKey(buffer []byte, obj Object) []byte {
+func appendKey(buffer []byte, obj Entry) []byte {
 	if namespace := obj.GetNamespace(); namespace != "" {
 		buffer = append(append(buffer, namespace...), '/')
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"iter"
 	"math/bits"
 	"sync"
 
@@ -26,23 +27,25 @@ type Encoded struct {
 	// Fleeting says that nothing of the object may be remembered after its deletion, as of Secrets.
 	Fleeting bool
 	// Entry is the object as a store keeps it, if a store's snapshot returned it: then Data and
-	// Decoded are nil. Keeper is that store.
-	Entry  Object
-	Keeper Keeper
+	// Decoded are nil.
+	Entry Entry
 
-	buffer *[]byte // of Data, if another object may have it next
+	keeper opensAny // the form of that store
+	buffer *[]byte  // of Data, if another object may have it next
 }
 
-// Keeper is a store that keeps objects as entries. It is safe for concurrent use.
-type Keeper interface {
-	// Holds reports whether the entry was made of just these bytes.
-	Holds(entry Object, data []byte) bool
-	// Open decodes an object in any form: as the store's readers get it, or would get it.
-	Open(e *Encoded) Object
+// opensAny is the form of a store of bytes, of any type.
+type opensAny interface {
+	bytesForm
+	open(e *Encoded) Object
 }
 
 // Holds reports whether a store keeps e, and has made it of just these bytes.
-func (e *Encoded) Holds(data []byte) bool { return e.Keeper != nil && e.Keeper.Holds(e.Entry, data) }
+func (e *Encoded) Holds(data []byte) bool { return e.keeper != nil && e.keeper.Holds(e.Entry, data) }
+
+// Open decodes an object in any form, as the store that keeps e opens its entries. It panics if no
+// store keeps e.
+func (e *Encoded) Open(item *Encoded) Object { return e.keeper.open(item) }
 
 // Keep sets Data to a copy of data. The copy of a fleeting object has memory of its own.
 func (e *Encoded) Keep(data []byte) {
@@ -84,11 +87,51 @@ func (e *Encoded) DeepCopyObject() runtime.Object {
 	return &out
 }
 
-// Opened is a snapshot of the same content as entries. open makes the object of an entry each time
-// that a reader asks, and must be safe for concurrent use.
-func Opened[T Object](entries Snapshot[Object], open func(entry Object) T) Snapshot[T] {
-	if entries.at == nil {
-		return Snapshot[T]{}
+// closed is an object that stays as it is kept.
+func closed(entry Entry, keeper opensAny) *Encoded {
+	e := &Encoded{Entry: entry, keeper: keeper}
+	e.Namespace, e.Name, e.UID, e.ResourceVersion = entry.GetNamespace(), entry.GetName(), entry.GetUID(), entry.GetResourceVersion()
+	return e
+}
+
+// keeper is a store's form, as an object that it keeps knows it.
+type keeper[T Object] struct {
+	bytesForm
+	form Form[T]
+}
+
+func (k keeper[T]) open(e *Encoded) Object {
+	if e.Entry != nil {
+		return k.form.Open(e.Entry)
 	}
-	return Snapshot[T]{&version[T]{resourceVersion: entries.at.resourceVersion, closed: &closed[T]{entries.at, open, partsBy(open)}}}
+	return k.form.Open(e)
+}
+
+// Encoded is the same store for a reflector that hands over bytes. It panics if the store's form is
+// none of bytes.
+func (x *Indexer[T]) Encoded() Store[*Encoded] {
+	if !x.of.KeepsBytes() {
+		panic("store: Encoded: the store keeps no bytes")
+	}
+	return encoded[T]{x}
+}
+
+// encoded is the store of the same objects as bytes.
+type encoded[T Object] struct{ of *Indexer[T] }
+
+func (s encoded[T]) Snapshot() Snapshot[*Encoded] { return Snapshot[*Encoded]{s.of.Snapshot().at} }
+
+func (s encoded[T]) Get(key string) (e *Encoded, ok bool) {
+	entry, ok := s.of.of.Get(key)
+	return orNone[*Encoded](s.of.of.kept, entry), ok
+}
+
+func (s encoded[T]) ResourceVersion() string       { return s.of.ResourceVersion() }
+func (s encoded[T]) Bookmark(version string) error { return s.of.Bookmark(version) }
+func (s encoded[T]) Add(e *Encoded) error          { _, err := s.of.of.Put(e); return err }
+func (s encoded[T]) Update(e *Encoded) error       { _, err := s.of.of.Put(e); return err }
+func (s encoded[T]) Delete(e *Encoded) error       { _, err := s.of.of.Remove(e); return err }
+
+func (s encoded[T]) Replace(items iter.Seq2[*Encoded, error], resourceVersion func() string) error {
+	return s.of.of.Replace(itemsOf(items), resourceVersion)
 }

@@ -19,7 +19,7 @@ func TestByField(t *testing.T) {
 	byField, byFunction := store.ByField[*corev1.Pod]("spec.nodeName"), store.NewIndex("node", func(pod *corev1.Pod) []string { return []string{pod.Spec.NodeName} })
 	plain := store.NewIndexer(byField, byFunction)
 	byWhole := store.ByField[*corev1.Pod]("spec.nodeName")
-	closed := store.NewClosed(func(entry store.Object) *corev1.Pod { return entry.(*corev1.Pod) }, nil, byWhole)
+	closed := newShelf(false, byWhole)
 	random := rand.New(rand.NewSource(5))
 	for version := range 500 {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(random.Intn(20)), ResourceVersion: fmt.Sprint(version + 1)}}
@@ -28,10 +28,10 @@ func TestByField(t *testing.T) {
 		}
 		if random.Intn(5) == 0 {
 			require.NoError(t, plain.Delete(pod))
-			require.NoError(t, closed.Remove(pod))
+			require.NoError(t, closed.Delete(pod))
 		} else {
 			require.NoError(t, plain.Add(pod))
-			require.NoError(t, closed.Put(pod))
+			require.NoError(t, closed.Add(pod))
 		}
 		for _, node := range []string{"", "node-1", "node-2", "node-3"} {
 			want := byFunction.Len(plain.Snapshot(), node)

@@ -14,11 +14,12 @@ type Index[T Object, K comparable] struct {
 	name   string
 	values func(T) []K
 	hash   func(K) uint64
-	of     attribute
+	part   attribute
 }
 
 // attribute is the part of an object that an index is of, as [ByNamespace], [ByLabel] and [ByField]
-// declare it: [Snapshot.Select] finds the index by it, and a [Closed] reads nothing else.
+// declare it: [Snapshot.Select] finds the index by it, and of a store with a [Form] nothing else is
+// read.
 type attribute struct {
 	namespace bool
 	label     string
@@ -27,10 +28,10 @@ type attribute struct {
 
 // members are the objects under one value: a set, placed by the hash of their keys and compared by
 // pointer. Members of all types are one type, so that their code is compiled once.
-type members = trie.Map[Object, struct{}]
+type members = trie.Map[Entry, struct{}]
 
 // indexed is the content of one index in a snapshot.
-type indexed[T Object, K comparable] = trie.Map[K, members]
+type indexed[K comparable] = trie.Map[K, members]
 
 // NewIndex declares an index. values returns the values under which an object is found: none, one
 // or more; a value returned twice counts once. It must be a pure function of the object. The writer
@@ -56,13 +57,14 @@ func (x *Index[T, K]) Name() string { return x.name }
 // did not have this index yet.
 func (x *Index[T, K]) Objects(s Snapshot[T], value K) iter.Seq[T] {
 	found, _ := x.in(s).Get(x.hash(value), value)
-	if s.at != nil && s.at.closed != nil {
+	if kept := s.kept(); kept != nil {
+		open := opener[T](kept)
 		return func(yield func(T) bool) {
-			found.Keys()(func(entry Object) bool { return yield(s.at.closed.open(entry)) })
+			found.Keys()(func(entry Entry) bool { return yield(open(entry)) })
 		}
 	}
 	return func(yield func(T) bool) {
-		found.Keys()(func(obj Object) bool { return yield(obj.(T)) })
+		found.Keys()(func(entry Entry) bool { return yield(entry.(T)) })
 	}
 }
 
@@ -84,16 +86,13 @@ func (x *Index[T, K]) Values(s Snapshot[T]) iter.Seq2[K, int] {
 	}
 }
 
-func (x *Index[T, K]) in(s Snapshot[T]) indexed[T, K] {
+func (x *Index[T, K]) in(s Snapshot[T]) indexed[K] {
 	if s.at == nil {
-		return indexed[T, K]{}
+		return indexed[K]{}
 	}
 	for i, declared := range s.at.schema {
-		if declared == AnyIndex[T](x) {
-			if s.at.closed != nil {
-				return s.at.closed.of.indexes[i].(indexed[T, K])
-			}
-			return s.at.indexes[i].(indexed[T, K])
+		if declared == anyIndex(x) {
+			return s.at.indexes[i].(indexed[K])
 		}
 	}
 	panic(fmt.Sprintf("store: index %q is not one of this store's: pass it to NewIndexer or AddIndexes", x.name))
@@ -101,11 +100,31 @@ func (x *Index[T, K]) in(s Snapshot[T]) indexed[T, K] {
 
 // AnyIndex is an [*Index] of T by values of any type; nothing else implements it.
 type AnyIndex[T Object] interface {
-	Name() string
-	writer() indexWriter[T]
-	closed(open func(entry Object) T, parts func(entry Object) Parts) closedIndex[T]
+	anyIndex
+	of(T)
 }
 
-func (x *Index[T, K]) writer() indexWriter[T] {
-	return &indexWriterOf[T, K]{index: x}
+// anyIndex is an [*Index] of any type.
+type anyIndex interface {
+	Name() string
+	writer() indexWriter
+	attribute() attribute
+}
+
+func (x *Index[T, K]) of(T)                 {}
+func (x *Index[T, K]) attribute() attribute { return x.part }
+
+func (x *Index[T, K]) writer() indexWriter { return &indexWriterOf[K]{values: x.read, hash: x.hash} }
+
+// read returns the values of an entry.
+func (x *Index[T, K]) read(r *reading) []K {
+	switch {
+	case r.kept == nil:
+		return x.values(r.entry.(T))
+	case x.part.namespace:
+		return any([]string{r.entry.GetNamespace()}).([]K)
+	case x.part != attribute{}:
+		return any(x.part.read(r.read())).([]K)
+	}
+	return x.values(r.read().Object().(T))
 }

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/tributary-go/tributary/internal/null"
-	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/internal/rv"
 	"github.com/tributary-go/tributary/internal/trie"
 )
@@ -17,26 +16,54 @@ import (
 // Indexer is the [Store] that keeps snapshots, with secondary indexes. The zero value is an empty
 // indexer without indexes. All methods are safe for concurrent use. Writers wait for each other.
 // Readers of a snapshot take no lock.
-type Indexer[T Object] struct {
+type Indexer[T Object] struct{ of Entries }
+
+// Entries is the content of an [Indexer] as it is kept: see [Indexer.Entries].
+type Entries struct {
 	// now is the content as a version, from the first Snapshot after a write until the next write;
 	// nil otherwise, so that writes in a row make no versions.
-	now atomic.Pointer[version[T]]
+	now atomic.Pointer[version]
 
 	// writing serialises writers, and is held while a list arrives or a user's function runs.
 	writing sync.Mutex
 	// editing is held only for the edit itself, so that a reader that needs a new version of now
 	// waits for one edit and no more. Lock writing before editing.
 	editing sync.Mutex
-	draft   draft[T]
+	draft   draft
+	kept    *kept // the draft's, for readers: it never changes
 
 	versioned bool // only SetResourceVersion and Replace set the version; guarded by writing
 	nameless  atomic.Bool
 }
 
+// Base is the indexer itself, of a store that embeds it.
+func (x *Indexer[T]) Base() *Indexer[T] { return x }
+
+// Entries is the same store, whose readers and writers have entries.
+func (x *Indexer[T]) Entries() *Entries { return &x.of }
+
 // NewIndexer makes an empty indexer with the given indexes. It panics if one of them is nil.
 func NewIndexer[T Object](indexes ...AnyIndex[T]) *Indexer[T] {
 	checkIndexes("NewIndexer", indexes)
-	return &Indexer[T]{draft: newDraft(indexes)}
+	return &Indexer[T]{Entries{draft: newDraft(erased(indexes), nil)}}
+}
+
+// NewFormed makes an empty indexer that keeps its objects in a form. It panics if the form or an
+// index is nil.
+func NewFormed[T Object](form Form[T], indexes ...AnyIndex[T]) *Indexer[T] {
+	if null.Is(form) {
+		panic("store: NewFormed: the form is nil")
+	}
+	checkIndexes("NewFormed", indexes)
+	kept := keptIn(form)
+	return &Indexer[T]{Entries{kept: kept, draft: newDraft(erased(indexes), kept)}}
+}
+
+func erased[T Object](indexes []AnyIndex[T]) (all []anyIndex) {
+	for _, index := range indexes {
+		all = append(all, index)
+	}
+	return all
 }
 
 func checkIndexes[T Object](op string, indexes []AnyIndex[T]) {
@@ -52,9 +79,13 @@ func checkIndexes[T Object](op string, indexes []AnyIndex[T]) {
 // meanwhile. Earlier snapshots lack the new indexes. It panics if an index is nil.
 func (x *Indexer[T]) AddIndexes(indexes ...AnyIndex[T]) {
 	checkIndexes("AddIndexes", indexes)
+	x.of.addIndexes(erased(indexes))
+}
+
+func (x *Entries) addIndexes(indexes []anyIndex) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	var added []AnyIndex[T]
+	var added []anyIndex
 	for _, index := range indexes {
 		if !slices.Contains(x.draft.schema, index) && !slices.Contains(added, index) {
 			added = append(added, index)
@@ -74,14 +105,19 @@ func (x *Indexer[T]) AddIndexes(indexes ...AnyIndex[T]) {
 // nothing was written since the last snapshot; otherwise it waits for at most the edit of one
 // write. The write after a snapshot copies the nodes that it changes; a write after a write changes
 // them in place. To look up one object for each write, use [Indexer.Get].
-func (x *Indexer[T]) Snapshot() Snapshot[T] {
+func (x *Indexer[T]) Snapshot() Snapshot[T] { return Snapshot[T]{x.of.version()} }
+
+// Snapshot is the content now, of entries.
+func (x *Entries) Snapshot() Snapshot[Entry] { return Snapshot[Entry]{x.version()} }
+
+func (x *Entries) version() *version {
 	if now := x.now.Load(); now != nil {
-		return Snapshot[T]{now}
+		return now
 	}
 	return x.seal()
 }
 
-func (x *Indexer[T]) seal() Snapshot[T] {
+func (x *Entries) seal() *version {
 	x.editing.Lock()
 	defer x.editing.Unlock()
 	now := x.now.Load()
@@ -89,23 +125,41 @@ func (x *Indexer[T]) seal() Snapshot[T] {
 		now = x.draft.seal()
 		x.now.Store(now)
 	}
-	return Snapshot[T]{now}
+	return now
 }
 
 // Get returns the object that is stored under key now, without a snapshot. It waits as
 // [Indexer.Snapshot] does. Several calls may see several states.
 func (x *Indexer[T]) Get(key string) (obj T, ok bool) {
-	if now := x.now.Load(); now != nil {
-		return now.objects.Get(trie.HashString(key), key)
+	entry, ok := x.of.Get(key)
+	if !ok {
+		return obj, false
 	}
-	hash := trie.HashString(key)
-	x.editing.Lock()
-	defer x.editing.Unlock()
-	return x.draft.objects.Get(hash, key)
+	if kept := x.of.kept; kept != nil {
+		return kept.get.(func(Entry) T)(entry), true
+	}
+	return entry.(T), true
 }
 
+// Get returns what is stored under key now, as the store keeps it.
+func (x *Entries) Get(key string) (entry Entry, ok bool) {
+	hash := trie.HashString(key)
+	if now := x.now.Load(); now != nil {
+		return now.entries.Get(hash, key)
+	}
+	x.editing.Lock()
+	defer x.editing.Unlock()
+	return x.draft.entries.Get(hash, key)
+}
+
+// Open returns the object of an entry of this store, or of another store of the same form.
+func (x *Indexer[T]) Open(entry Entry) T { return opened[T](x.of.kept, entry) }
+
 // ResourceVersion is that of the content now, without a snapshot; see [Snapshot.ResourceVersion].
-func (x *Indexer[T]) ResourceVersion() string {
+func (x *Indexer[T]) ResourceVersion() string { return x.of.ResourceVersion() }
+
+// ResourceVersion is that of the content now.
+func (x *Entries) ResourceVersion() string {
 	x.editing.Lock()
 	defer x.editing.Unlock()
 	return x.draft.resourceVersion
@@ -114,48 +168,88 @@ func (x *Indexer[T]) ResourceVersion() string {
 // KeepNameless lets the indexer take objects without a name from now on, as client-go's stores do.
 // All those of a namespace have one key, "namespace/", so that the last one counts. By default they
 // are refused: only fakes that ignore generateName have them.
-func (x *Indexer[T]) KeepNameless() { x.nameless.Store(true) }
+func (x *Indexer[T]) KeepNameless() { x.of.KeepNameless() }
+
+// KeepNameless is [Indexer.KeepNameless].
+func (x *Entries) KeepNameless() { x.nameless.Store(true) }
 
 // Add stores obj, in place of an object under its key. It fails on an object without a name, except
 // after [Indexer.KeepNameless].
-func (x *Indexer[T]) Add(obj T) error { _, err := x.Put(obj); return err }
+func (x *Indexer[T]) Add(obj T) error { _, err := x.of.Put(obj); return err }
 
 // Update is the same as [Indexer.Add].
-func (x *Indexer[T]) Update(obj T) error { _, err := x.Put(obj); return err }
+func (x *Indexer[T]) Update(obj T) error { _, err := x.of.Put(obj); return err }
 
 // Delete removes the object under obj's key, if there is one. The snapshot's resource version
 // becomes obj's.
-func (x *Indexer[T]) Delete(obj T) error { _, err := x.Remove(obj); return err }
+func (x *Indexer[T]) Delete(obj T) error { _, err := x.of.Remove(obj); return err }
 
 // Put is [Indexer.Add], and returns the change: Old is the previous object, New the stored one. If
 // the store already holds that state (equal UID, resource version and content), the stored object
 // stays, and the change is [Change.Unchanged]. No other write comes between the change and its
 // effect.
 func (x *Indexer[T]) Put(obj T) (Change[T], error) {
-	if err := x.check(obj); err != nil {
-		return Change[T]{}, err
+	c, err := x.of.Put(obj)
+	return x.change(c), err
+}
+
+// change opens a change of entries.
+func (x *Indexer[T]) change(c Change[Entry]) Change[T] {
+	return Change[T]{c.Key, orNone[T](x.of.kept, c.Old), orNone[T](x.of.kept, c.New)}
+}
+
+// Put stores an object in any form: as the store's readers get it, as an [*Encoded], as an entry.
+func (x *Entries) Put(item Entry) (c Change[Entry], err error) {
+	if err := x.check(item); err != nil {
+		return c, err
 	}
 	var space [keySpace]byte
-	key := appendKey(space[:0], obj)
+	key := appendKey(space[:0], item)
 	hash := trie.HashBytes(key)
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	w := x.draft.planPut(key, hash, obj)
-	x.edit(&w, x.newest(obj.GetResourceVersion()))
+	w, err := x.draft.planPut(key, hash, item)
+	if err != nil {
+		return c, err
+	}
+	x.edit(&w, x.newest(item.GetResourceVersion()))
 	return w.Change, nil
 }
 
+// Entry makes the entry of an object in any form, as Put does, and does not store it.
+func (x *Entries) Entry(item Entry) (Entry, error) {
+	if err := x.check(item); err != nil || x.kept == nil {
+		return item, err
+	}
+	key := KeyOf(item)
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	if held, ok := x.draft.entries.Find(trie.HashString(key), key); ok {
+		return x.draft.entry(held.Key, item, held.Value)
+	}
+	return x.draft.entry(key, item, nil)
+}
+
+// KeepsBytes reports whether the store's form is one of bytes: then it has [Indexer.Encoded].
+func (x *Entries) KeepsBytes() bool { return x.kept != nil && x.kept.closed != nil }
+
 // Remove is [Indexer.Delete], and returns the change: Old is the object that the store held.
 func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
-	if err := x.check(obj); err != nil {
-		return Change[T]{}, err
+	c, err := x.of.Remove(obj)
+	return x.change(c), err
+}
+
+// Remove removes an object in any form.
+func (x *Entries) Remove(item Entry) (c Change[Entry], err error) {
+	if err := x.check(item); err != nil {
+		return c, err
 	}
-	key := KeyOf(obj)
+	key := KeyOf(item)
 	hash := trie.HashString(key)
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	w := x.draft.planDelete(key, hash)
-	x.edit(&w, x.newest(obj.GetResourceVersion()))
+	x.edit(&w, x.newest(item.GetResourceVersion()))
 	return w.Change, nil
 }
 
@@ -165,9 +259,27 @@ func (x *Indexer[T]) Remove(obj T) (Change[T], error) {
 // CRD's new default for example: content decides. Other writers wait until items has ended; readers
 // go on.
 func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() string) error {
+	return x.of.Replace(itemsOf(items), resourceVersion)
+}
+
+// itemsOf are items in any form as entries.
+func itemsOf[T Entry](items iter.Seq2[T, error]) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		items(func(item T, err error) bool {
+			return yield(item, err)
+		})
+	}
+}
+
+// Replace makes items in any form the whole content.
+func (x *Entries) Replace(items iter.Seq2[Entry, error], resourceVersion func() string) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	next := x.draft.fork()
+	if next.kept != nil && next.kept.lister != nil {
+		items = next.kept.lister.List(items, next.entries.Len())
+		defer func() { next.kept.lister.Listed(x.draft.entries.Len()) }()
+	}
 	if err := next.replace(items, x.check); err != nil {
 		return err
 	}
@@ -183,11 +295,14 @@ func (x *Indexer[T]) Replace(items iter.Seq2[T, error], resourceVersion func() s
 
 // Bookmark notes that the content is complete up to resourceVersion. It ignores a version older
 // than the present one.
-func (x *Indexer[T]) Bookmark(resourceVersion string) error {
+func (x *Indexer[T]) Bookmark(resourceVersion string) error { return x.of.Bookmark(resourceVersion) }
+
+// Bookmark notes a version.
+func (x *Entries) Bookmark(resourceVersion string) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	if !x.versioned {
-		x.edit(&write[T]{}, later(x.draft.resourceVersion, resourceVersion))
+		x.edit(&write{}, later(x.draft.resourceVersion, resourceVersion))
 	}
 	return nil
 }
@@ -196,19 +311,19 @@ func (x *Indexer[T]) Bookmark(resourceVersion string) error {
 // keeps the version: of the other methods, only Replace changes it. It is for a store that is
 // filled from several watches: the version of an object then says nothing about the objects of the
 // other watches.
-func (x *Indexer[T]) SetResourceVersion(resourceVersion string) {
+func (x *Entries) SetResourceVersion(resourceVersion string) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	x.versioned = true
-	x.edit(&write[T]{}, resourceVersion)
+	x.edit(&write{}, resourceVersion)
 }
 
-// check refuses an object that the indexer cannot hold.
-func (x *Indexer[T]) check(obj T) error {
+// check refuses an object that the store cannot hold.
+func (x *Entries) check(item Entry) error {
 	switch {
-	case pointer.None(obj):
+	case null.Is(item):
 		return errNil
-	case obj.GetName() == "" && !x.nameless.Load():
+	case item.GetName() == "" && !x.nameless.Load():
 		return errNoName
 	}
 	return nil
@@ -220,7 +335,7 @@ var (
 )
 
 // edit does a planned write, after which the content has resourceVersion. The caller holds writing.
-func (x *Indexer[T]) edit(w *write[T], resourceVersion string) {
+func (x *Entries) edit(w *write, resourceVersion string) {
 	if w.Unchanged() && resourceVersion == x.draft.resourceVersion {
 		return
 	}
@@ -240,7 +355,7 @@ func (x *Indexer[T]) edit(w *write[T], resourceVersion string) {
 // version never goes back (invariant 1), and is not taken from an object with a version from the
 // future. Versions that cannot be compared (KEP-5504) are taken as they come. The caller holds
 // writing.
-func (x *Indexer[T]) newest(came string) string {
+func (x *Entries) newest(came string) string {
 	held := x.draft.resourceVersion
 	if x.versioned || rv.Leaps(held, came) {
 		return held

@@ -25,7 +25,7 @@ func Key(namespace, name string) string {
 }
 
 // KeyOf is the key under which obj is stored.
-func KeyOf(obj metav1.Object) string { return Key(obj.GetNamespace(), obj.GetName()) }
+func KeyOf(obj Entry) string { return Key(obj.GetNamespace(), obj.GetName()) }
 
 // SplitKey is the inverse of [Key]. It fails on a key with an empty name or more than one slash.
 func SplitKey(key string) (namespace, name string, err error) {

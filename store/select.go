@@ -12,13 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/tributary-go/tributary/internal/checked"
+	"github.com/tributary-go/tributary/internal/trie"
 )
 
 // ByNamespace declares an index of the namespaces, for [Snapshot.InNamespace] and
 // [Snapshot.Select].
 func ByNamespace[T Object]() *Index[T, string] {
 	x := NewIndex("namespace", func(obj T) []string { return []string{obj.GetNamespace()} })
-	x.of.namespace = true
+	x.part.namespace = true
 	return x
 }
 
@@ -26,7 +27,7 @@ func ByNamespace[T Object]() *Index[T, string] {
 // label are not in it.
 func ByLabel[T Object](key string) *Index[T, string] {
 	x := NewIndex("label "+key, func(obj T) []string { return labelled(obj.GetLabels(), key) })
-	x.of.label = key
+	x.part.label = key
 	return x
 }
 
@@ -40,7 +41,7 @@ func ByLabel[T Object](key string) *Index[T, string] {
 func ByField[T Object](path string) *Index[T, string] {
 	field := mustField(reflect.TypeFor[T](), path)
 	x := NewIndex("field "+path, func(obj T) []string { return []string{field.Of(obj)} })
-	x.of.field = path
+	x.part.field = path
 	return x
 }
 
@@ -53,7 +54,7 @@ func mustField(of reflect.Type, path string) *checked.Field {
 }
 
 // read returns the values of the label or the field.
-func (a attribute) read(of Parts) []string {
+func (a attribute) read(of Reading) []string {
 	if a.field != "" {
 		return []string{of.Field(a.field)}
 	}
@@ -87,53 +88,51 @@ func (s Snapshot[T]) Select(namespace string, selector labels.Selector) iter.Seq
 	if !selectable {
 		return func(func(T) bool) {}
 	}
-	if s.at != nil && s.at.closed != nil {
-		return s.at.closed.selected(namespace, selector, requirements)
+	if s.at == nil {
+		return func(func(T) bool) {}
 	}
-	objects := s.smallest(namespace, requirements)
+	entries, labelsOf, open := s.at.smallest(namespace, requirements), labelsOf(s.at.kept), as[T]
+	if s.at.kept != nil {
+		open = opener[T](s.at.kept)
+	}
 	return func(yield func(T) bool) {
-		for obj := range objects {
-			if namespace != metav1.NamespaceAll && obj.GetNamespace() != namespace {
+		for entry := range entries {
+			if namespace != metav1.NamespaceAll && entry.GetNamespace() != namespace {
 				continue
 			}
-			if len(requirements) > 0 && !selector.Matches(labels.Set(obj.GetLabels())) {
+			if len(requirements) > 0 && !selector.Matches(labels.Set(labelsOf(entry))) {
 				continue
 			}
-			if !yield(obj) {
+			if !yield(open(entry)) {
 				return
 			}
 		}
 	}
 }
 
-// smallest yields the objects of the smallest part that an index has and that holds all wanted
-// objects; all objects if no index has one.
-func (s Snapshot[T]) smallest(namespace string, requirements labels.Requirements) iter.Seq[T] {
-	if s.at == nil {
-		return func(func(T) bool) {}
-	}
-	var best *Index[T, string]
-	var under []string
-	size := s.Len()
-	for _, declared := range s.at.schema {
-		x, ok := declared.(*Index[T, string])
-		if !ok {
-			continue
+// labelsOf returns the function that reads the labels of an entry.
+func labelsOf(k *kept) func(Entry) map[string]string {
+	if k == nil {
+		return func(entry Entry) map[string]string {
+			return entry.(interface{ GetLabels() map[string]string }).GetLabels()
 		}
-		for values := range x.of.candidates(namespace, requirements) {
-			n := 0
-			for _, value := range values {
-				n += x.Len(s, value)
-			}
-			if n < size {
-				best, under, size = x, values, n
+	}
+	return func(entry Entry) map[string]string { return k.read(entry).Labels() }
+}
+
+// smallest yields the entries of the smallest part that an index has and that holds all wanted
+// objects; all entries if no index has one.
+func (v *version) smallest(namespace string, requirements labels.Requirements) iter.Seq[Entry] {
+	best, size := v.all, v.entries.Len()
+	for i, index := range v.schema {
+		for values := range index.attribute().candidates(namespace, requirements) {
+			part := under{v.indexes[i].(indexed[string]), values}
+			if n := part.len(); n < size {
+				best, size = part.all, n
 			}
 		}
 	}
-	if best == nil {
-		return s.all()
-	}
-	return best.union(s, under)
+	return best
 }
 
 // candidates yields lists of values: each wanted object has one value of each list.
@@ -150,25 +149,34 @@ func (a attribute) candidates(namespace string, requirements labels.Requirements
 	}
 }
 
-// all yields every object.
-func (s Snapshot[T]) all() iter.Seq[T] {
-	return func(yield func(T) bool) {
-		for _, obj := range s.All() {
-			if !yield(obj) {
-				return
-			}
-		}
-	}
+// all yields every entry.
+func (v *version) all(yield func(Entry) bool) {
+	v.entries.All()(func(_ string, entry Entry) bool { return yield(entry) })
 }
 
-// union yields the objects under several values, of which an object has one.
-func (x *Index[T, K]) union(s Snapshot[T], values []K) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		for _, value := range values {
-			for obj := range x.Objects(s, value) {
-				if !yield(obj) {
-					return
-				}
+// under are the entries under several values, of which an object has one.
+type under struct {
+	index  indexed[string]
+	values []string
+}
+
+func (u under) of(value string) members {
+	found, _ := u.index.Get(trie.HashString(value), value)
+	return found
+}
+
+func (u under) len() (n int) {
+	for _, value := range u.values {
+		n += u.of(value).Len()
+	}
+	return n
+}
+
+func (u under) all(yield func(Entry) bool) {
+	for _, value := range u.values {
+		for entry := range u.of(value).Keys() {
+			if !yield(entry) {
+				return
 			}
 		}
 	}

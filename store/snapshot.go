@@ -10,18 +10,18 @@ import (
 
 // Snapshot is the content of a store at one moment. It never changes, copies are O(1), and any
 // number of goroutines may read one. The zero value is empty. Its objects are read-only.
-type Snapshot[T Object] struct {
-	at *version[T]
+type Snapshot[T Entry] struct {
+	at *version
 }
 
 // version has the objects, indexes and resource version of one instant (invariant 3). Snapshots
 // point to it.
-type version[T Object] struct {
-	objects         trie.Map[string, T]
-	indexes         []any // per entry of schema, the trie that its index made
-	schema          []AnyIndex[T]
+type version struct {
+	entries         trie.Map[string, Entry]
+	indexes         []any      // per entry of schema, the trie that its index made
+	schema          []anyIndex // of pointers to an [Index]
 	resourceVersion string
-	closed          *closed[T] // in place of objects and indexes, of a [Closed]; nil otherwise
+	kept            *kept
 
 	few [2]any // the space of indexes, so that most versions are one allocation
 }
@@ -31,10 +31,7 @@ func (s Snapshot[T]) Len() int {
 	if s.at == nil {
 		return 0
 	}
-	if s.at.closed != nil {
-		return s.at.closed.of.objects.Len()
-	}
-	return s.at.objects.Len()
+	return s.at.entries.Len()
 }
 
 // Get returns the object under key, which [Key] or [KeyOf] makes.
@@ -42,10 +39,11 @@ func (s Snapshot[T]) Get(key string) (obj T, ok bool) {
 	if s.at == nil {
 		return obj, false
 	}
-	if s.at.closed != nil {
-		return s.at.closed.get(key)
+	entry, ok := s.at.entries.Get(trie.HashString(key), key)
+	if !ok {
+		return obj, false
 	}
-	return s.at.objects.Get(trie.HashString(key), key)
+	return opened[T](s.at.kept, entry), true
 }
 
 // All yields every object with its key, in no particular order.
@@ -53,10 +51,15 @@ func (s Snapshot[T]) All() iter.Seq2[string, T] {
 	if s.at == nil {
 		return func(func(string, T) bool) {}
 	}
-	if s.at.closed != nil {
-		return s.at.closed.all()
+	if s.at.kept == nil {
+		return func(yield func(string, T) bool) {
+			s.at.entries.All()(func(key string, entry Entry) bool { return yield(key, entry.(T)) })
+		}
 	}
-	return s.at.objects.All()
+	open := opener[T](s.at.kept)
+	return func(yield func(string, T) bool) {
+		s.at.entries.All()(func(key string, entry Entry) bool { return yield(key, open(entry)) })
+	}
 }
 
 // Keys yields the key of every object, in no particular order. No object of a store that keeps them
@@ -65,10 +68,7 @@ func (s Snapshot[T]) Keys() iter.Seq[string] {
 	if s.at == nil {
 		return func(func(string) bool) {}
 	}
-	if s.at.closed != nil {
-		return s.at.closed.of.objects.Keys()
-	}
-	return s.at.objects.Keys()
+	return s.at.entries.Keys()
 }
 
 // Sorted returns the objects ordered by namespace, then name. The slice is the caller's; making it
@@ -93,12 +93,19 @@ func (s Snapshot[T]) ResourceVersion() string {
 	return s.at.resourceVersion
 }
 
-func (s Snapshot[T]) objects() trie.Map[string, T] {
+func (s Snapshot[T]) entries() trie.Map[string, Entry] {
 	if s.at == nil {
-		return trie.Map[string, T]{}
+		return trie.Map[string, Entry]{}
 	}
-	if s.at.closed != nil {
-		return s.at.closed.opened()
-	}
-	return s.at.objects
+	return s.at.entries
 }
+
+func (s Snapshot[T]) kept() *kept {
+	if s.at == nil {
+		return nil
+	}
+	return s.at.kept
+}
+
+// Entries is the same content as the store keeps it: none is opened.
+func (s Snapshot[T]) Entries() Snapshot[Entry] { return Snapshot[Entry]{s.at} }

@@ -47,8 +47,8 @@ func TestManyValuesAreLinear(t *testing.T) {
 		locked := 0
 		*counted.compared = 0
 		counted.onCompare = func() {
-			if indexer.editing.TryLock() {
-				indexer.editing.Unlock()
+			if indexer.of.editing.TryLock() {
+				indexer.of.editing.Unlock()
 			} else {
 				locked++
 			}

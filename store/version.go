@@ -11,7 +11,7 @@ import "strings"
 type Version string
 
 // VersionOf is the version of an object.
-func VersionOf(obj Object) Version { return Version(obj.GetResourceVersion()) }
+func VersionOf(obj Entry) Version { return Version(obj.GetResourceVersion()) }
 
 // Compare orders two versions: order is negative if v is older, zero if they are equal, and
 // positive if v is newer. If they cannot be compared, comparable is false, and order is zero.

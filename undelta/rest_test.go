@@ -49,7 +49,7 @@ func TestOverAStoreAtRest(t *testing.T) {
 		require.NoError(t, <-ended)
 		refused := errors.New("refused")
 		require.ErrorIs(t, over.Replace(func(yield func(*store.Encoded, error) bool) { yield(nil, refused) }, store.At("9")), refused)
-		require.NoError(t, over.(store.Bookmarker).Bookmark("99"))
+		require.NoError(t, over.Bookmark("99"))
 		require.Equal(t, want, pushed)
 		require.PanicsWithValue(t, "undelta: Over: the function that is to be pushed to is nil", func() {
 			undelta.Over[*corev1.Pod](at, nil)

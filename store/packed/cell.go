@@ -14,7 +14,7 @@ import (
 	"github.com/tributary-go/tributary/store/packed/internal/delta"
 )
 
-// cell is an object at rest: the entry of a [store.Closed]. It never changes but for hot. The text
+// cell is an object at rest: a [store.Entry]. It never changes but for hot. The text
 // of its key is the one that the store has. All else is one block without pointers, which the
 // garbage collector does not look into:
 //

@@ -13,7 +13,7 @@ type Codec func(samples [][]byte) (pack func(dst, document []byte) []byte, unpac
 // Call it before the first write. Package [github.com/tributary-go/tributary/store/packed/zstd] has
 // a codec, in a module of its own.
 func (s *Store[T]) CodeTexts(codec Codec) {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	s.kin.codec = codec
+	s.keeper.mu.Lock()
+	defer s.keeper.mu.Unlock()
+	s.keeper.kin.codec = codec
 }

@@ -120,6 +120,14 @@ func TestDamagedMetadata(t *testing.T) {
 	require.Greater(t, accepted, len(forms)/2)
 }
 
+func metadataAtRest(s *packed.Store[*unstructured.Unstructured], key string) (store.Object, bool) {
+	entry, ok := s.Entries().Get(key)
+	if !ok {
+		return nil, false
+	}
+	return entry.(store.Object), true
+}
+
 func testDamaged(t *testing.T, document, says string) (accepted bool) {
 	client, err := listwatch.NewRESTClient(&rest.Config{Host: "http://server.example", Transport: answering(document), QPS: -1},
 		schema.GroupVersion{Group: "example.com", Version: "v1"})
@@ -147,8 +155,8 @@ func testDamaged(t *testing.T, document, says string) (accepted bool) {
 	for name, entry := range map[string]func() (store.Object, bool){
 		"interned":       func() (store.Object, bool) { obj, ok := interned.Get(key); return obj, ok },
 		"plain":          func() (store.Object, bool) { obj, ok := plain.Get(key); return obj, ok },
-		"packed bytes":   func() (store.Object, bool) { return ofBytes.Closed().Get(key) },
-		"packed objects": func() (store.Object, bool) { return ofObjects.Closed().Get(key) },
+		"packed bytes":   func() (store.Object, bool) { return metadataAtRest(ofBytes, key) },
+		"packed objects": func() (store.Object, bool) { return metadataAtRest(ofObjects, key) },
 		"opened":         func() (store.Object, bool) { obj, ok := ofBytes.Get(key); return obj, ok },
 	} {
 		obj, ok := entry()

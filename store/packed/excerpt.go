@@ -8,47 +8,83 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// excerpt reads parts of an object off its document. An unusual document is decoded.
-type excerpt[T store.Object] struct {
-	of   *Store[T]
-	read func(use func(document []byte, flags flags) error) error // nil if open costs nothing
-	open func() T
+// Read implements [store.Form]: labels and fields are read off the document. An unusual one is
+// decoded.
+func (k *keeper[T]) Read(entry store.Entry) store.Reading { return &atRest[T]{k, entry.(*cell), nil} }
+
+// atRest reads a cell: a [store.Reading].
+type atRest[T store.Object] struct {
+	of   *keeper[T]
+	cell *cell
+	obj  store.Object // once it was opened
 }
 
-// parts are those of a cell.
-func (s *Store[T]) parts(entry store.Object) store.Parts {
-	c := entry.(*cell)
-	if hot := c.hot.Load(); hot != nil { // its parts are at hand
-		return &excerpt[T]{of: s, open: func() T { return hot.obj.(T) }}
+func (p *atRest[T]) Object() store.Object {
+	if p.obj == nil {
+		p.obj = p.of.Open(p.cell)
 	}
-	return &excerpt[T]{s, c.read, func() T { return s.open(c) }}
+	return p.obj
 }
 
-func (p *excerpt[T]) Labels() (labels map[string]string) {
-	if !p.usual(func(document []byte, flags flags) (ok bool) {
-		labels, ok = labelsOf(document, flags)
-		return ok
-	}) {
-		return p.open().GetLabels()
+func (p *atRest[T]) Done() {}
+
+func (p *atRest[T]) Labels() (labels map[string]string) {
+	if hot := p.cell.hot.Load(); hot != nil { // its parts are at hand
+		return hot.obj.GetLabels()
 	}
-	return labels
+	return p.cell.GetLabels()
 }
 
-func (p *excerpt[T]) Field(path string) (text string) {
-	field := p.of.form.fields.of(path)
-	if !p.usual(func(document []byte, flags flags) (ok bool) { text, ok = textOf(field, document, flags); return ok }) {
-		return field.Of(p.open())
+func (p *atRest[T]) Field(path string) (text string) {
+	field, ok := p.of.form.fields.of(path), false
+	if hot := p.cell.hot.Load(); hot != nil {
+		return field.Of(hot.obj)
+	}
+	mustRead(p.cell, p.cell.read(func(document []byte, flags flags) error {
+		text, ok = textOf(field, document, flags)
+		return nil
+	}))
+	if !ok {
+		return field.Of(p.Object())
 	}
 	return text
 }
 
-// usual reports whether a part was read off the document.
-func (p *excerpt[T]) usual(read func(document []byte, flags flags) bool) (ok bool) {
-	if p.read == nil {
-		return false
+// arriving is the object that comes: a [store.Reading].
+type arriving[T store.Object] keeper[T]
+
+func (r *arriving[T]) Labels() map[string]string {
+	if r.came.obj == nil {
+		if labels, ok := labelsOf(r.came.document, r.came.flags); ok {
+			return labels
+		}
 	}
-	err := p.read(func(document []byte, flags flags) error { ok = read(document, flags); return nil })
-	return ok && err == nil
+	return r.Object().GetLabels()
+}
+
+func (r *arriving[T]) Field(path string) string {
+	field := r.form.fields.of(path)
+	if r.came.obj == nil {
+		if text, ok := textOf(field, r.came.document, r.came.flags); ok {
+			return text
+		}
+	}
+	return field.Of(r.Object())
+}
+
+func (r *arriving[T]) Object() store.Object {
+	if r.came.obj == nil {
+		r.came.obj = (*keeper[T])(r).object(r.came)
+	}
+	return r.came.obj
+}
+
+// Done gives the memory of the bytes back.
+func (r *arriving[T]) Done() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kin.packed(r.came)
+	r.came = arrival{}
 }
 
 // labelsOf reads the labels of a document. If it reports false, only decoding can tell.

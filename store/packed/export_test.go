@@ -9,18 +9,16 @@ import (
 
 // NewAny makes a store of objects of any type, which fresh makes.
 func NewAny(fresh func() store.Object) *Store[store.Object] {
-	s := &Store[store.Object]{form: form[store.Object]{new: fresh}}
-	s.cells = store.NewClosed(s.open, s.parts)
-	return s
+	return newStore(form[store.Object]{new: fresh}, nil)
 }
 
 // Learned reports whether the objects are packed by a generation that was learned from samples.
-func (s *Store[T]) Learned() bool { return s.kin.many }
+func (s *Store[T]) Learned() bool { return s.keeper.kin.many }
 
 // Generations are those by which the objects are packed.
 func (s *Store[T]) Generations() map[*delta.Generation]bool {
 	all := map[*delta.Generation]bool{}
-	for _, entry := range s.cells.Entries().All() {
+	for _, entry := range s.Snapshot().Entries().All() {
 		if base := entry.(*cell).base; base != nil {
 			all[base.Generation()] = true
 		}
@@ -30,16 +28,16 @@ func (s *Store[T]) Generations() map[*delta.Generation]bool {
 
 // Remembers reports whether a store has learned anything of its objects.
 func (s *Store[T]) Remembers() bool {
-	for _, entry := range s.cells.Entries().All() {
+	for _, entry := range s.Snapshot().Entries().All() {
 		if entry.(*cell).base != nil {
 			return true
 		}
 	}
-	return s.kin.near != nil || len(s.kin.grown) > 0
+	return s.keeper.kin.near != nil || len(s.keeper.kin.grown) > 0
 }
 
 // CountDecoded counts the objects that are decoded from now on.
 func (s *Store[T]) CountDecoded(n *atomic.Int64) {
-	fresh := s.form.new
-	s.form.new = func() T { n.Add(1); return fresh() }
+	fresh := s.keeper.form.new
+	s.keeper.form.new = func() T { n.Add(1); return fresh() }
 }

@@ -43,7 +43,7 @@ func testField[T store.Object](t *testing.T, newStore func(...store.AnyIndex[T])
 	require.NoError(t, at.Encoded().Update(encoded(7, 2, "moved")))
 	require.NoError(t, at.Encoded().Update(encoded(8, 2, "")))
 	require.NoError(t, at.Encoded().Delete(encoded(17, 3, "node-7")))
-	at.Closed().AddIndexes(late)
+	at.AddIndexes(late)
 	for _, x := range []*store.Index[T, string]{early, late} {
 		s := at.Snapshot()
 		require.Equal(t, 1, x.Len(s, "moved"))

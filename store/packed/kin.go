@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/store/packed/internal/delta"
 )
 
@@ -194,49 +195,43 @@ func (k *kin) learns() bool {
 	return !k.plain && (!k.many || k.recent > wornOut*k.first)
 }
 
-// listing packs the objects of a list. It holds the first ones back to learn from them.
+// listing holds the first objects of a list back, to learn from them.
 type listing struct {
-	kin  *kin
-	put  func(arrival) bool
-	back []arrival
-	size int
-	ends bool // nothing more is held back
+	yield     func(store.Entry, error) bool
+	back      []store.Entry
+	documents [][]byte
+	size      int
+	ends      bool // nothing more is held back
 }
 
-func (k *kin) list(put func(arrival) bool) *listing {
-	return &listing{kin: k, put: put, ends: !k.learns()}
+// hold holds an object back, and reports whether that is enough.
+func (l *listing) hold(item store.Entry, document []byte) bool {
+	l.back, l.documents, l.size = append(l.back, item), append(l.documents, document), l.size+len(document)
+	return l.size >= heldBack
 }
 
-// take packs an object, or holds it back. It reports false if the list is to end.
-func (l *listing) take(a arrival) bool {
-	if l.ends || a.cell != nil || a.flags&flagPlain != 0 {
-		return l.put(a)
-	}
-	if a.from == nil {
-		a.document = bytes.Clone(a.document)
-	}
-	l.back, l.size = append(l.back, a), l.size+len(a.document)
-	return l.size < heldBack || l.end()
-}
-
-// end packs the objects that were held back.
-func (l *listing) end() bool {
-	back := l.back
-	l.ends, l.back = true, nil
+// end learns, and yields the objects that were held back. It reports false if the list is to end.
+func (l *listing) end(from interface{ learnFrom([][]byte) }) bool {
+	back, documents := l.back, l.documents
+	l.ends, l.back, l.documents = true, nil, nil
 	if isMany(len(back), l.size) {
 		step := max(2, len(back)/samples*2)
-		var documents [][]byte
-		for some := range slices.Chunk(back, step) {
-			for _, a := range some[:min(2, len(some))] {
-				documents = append(documents, a.document)
-			}
+		var some [][]byte
+		for chunk := range slices.Chunk(documents, step) {
+			some = append(some, chunk[:min(2, len(chunk))]...)
 		}
-		l.kin.learn(documents)
+		from.learnFrom(some)
 	}
-	for _, a := range back {
-		if !l.put(a) {
+	for _, item := range back {
+		if !l.yield(item, nil) {
 			return false
 		}
 	}
 	return true
+}
+
+func (k *keeper[T]) learnFrom(documents [][]byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kin.learn(documents)
 }

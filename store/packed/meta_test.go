@@ -33,7 +33,8 @@ func TestMetadataInAnyOrder(t *testing.T) {
 		e := &store.Encoded{Data: message}
 		e.Namespace, e.Name, e.UID, e.ResourceVersion = want.Namespace, want.Name, want.UID, want.ResourceVersion
 		require.NoError(t, s.Encoded().Add(e), name)
-		entry, ok := s.Closed().Get("team/a")
+		kept, ok := s.Entries().Get("team/a")
+		entry := kept.(store.Object)
 		require.True(t, ok, name)
 		require.Equal(t, want.Labels, entry.GetLabels(), name)
 		require.Equal(t, want.Annotations, entry.GetAnnotations(), name)

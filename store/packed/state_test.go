@@ -36,7 +36,7 @@ func requireIdentity(t *testing.T, namespace, name, uid, version string) {
 	maps := packed.New[corev1.ConfigMap]()
 	require.NoError(t, maps.Add(&want))
 	key := store.KeyOf(&want)
-	entry, ok := maps.Closed().Get(key)
+	entry, ok := maps.Entries().Get(key)
 	require.True(t, ok)
 	require.Equal(t, []string{namespace, name, uid, version}, []string{entry.GetNamespace(), entry.GetName(), string(entry.GetUID()), entry.GetResourceVersion()})
 	encoded, ok := maps.Encoded().(interface {
@@ -49,14 +49,14 @@ func requireIdentity(t *testing.T, namespace, name, uid, version string) {
 	require.Equal(t, want, *got)
 
 	require.NoError(t, maps.Add(want.DeepCopy()))
-	same, _ := maps.Closed().Get(key)
+	same, _ := maps.Entries().Get(key)
 	if uid != "" && version != "" {
 		require.Same(t, entry, same, "it is the same state")
 	}
 	other := want.DeepCopy()
 	other.ResourceVersion = version + "0"
 	require.NoError(t, maps.Add(other))
-	same, _ = maps.Closed().Get(key)
+	same, _ = maps.Entries().Get(key)
 	require.NotSame(t, entry, same)
 	require.Equal(t, version+"0", same.GetResourceVersion())
 	require.Equal(t, version, entry.GetResourceVersion(), "an entry never changes")
@@ -131,7 +131,7 @@ func TestAKeyIsKeptOnce(t *testing.T) {
 
 func requireOwnKeys(t *testing.T, pods *packed.Store[*corev1.Pod]) {
 	t.Helper()
-	for key, entry := range pods.Closed().Entries().All() {
+	for key, entry := range pods.Snapshot().Entries().All() {
 		own := entry.(interface{ Key() string }).Key()
 		require.Equal(t, key, own)
 		require.Same(t, unsafe.StringData(key), unsafe.StringData(own))
