@@ -180,7 +180,7 @@ func (d *decoder[T]) protobuf(key string, envelope []byte, changed bool) (obj T,
 	case d.memo == nil:
 		err = message.Unmarshal(raw)
 	case changed:
-		change, err = d.memo.UnmarshalChange([]byte(key), nil, raw, message)
+		change, err = d.memo.UnmarshalChange([]byte(key), nil, false, raw, message)
 	default:
 		err = d.memo.Unmarshal(raw, message)
 	}

@@ -412,10 +412,9 @@ func (e protobufEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, ch
 	switch {
 	case e.memo == nil:
 		err = message.Unmarshal(data)
-	case len(changed.uid) > 0 && e.held != nil && e.held.own == nil:
-		change, err = e.memo.UnmarshalHeldChange(changed.uid, changed.last, data, message)
 	case len(changed.uid) > 0:
-		change, err = e.memo.UnmarshalChange(changed.uid, nil, data, message)
+		held := e.held != nil && e.held.own == nil
+		change, err = e.memo.UnmarshalChange(changed.uid, changed.last, held, data, message)
 	default:
 		err = e.memo.Unmarshal(data, message)
 	}

@@ -114,18 +114,9 @@ func (m *Memo) Follows(size int) bool { return m != nil && size >= m.limits.foll
 
 // UnmarshalChange is [Memo.Unmarshal] for a new state of an object. Last is the address of the last
 // state, an object of obj's type that nobody modifies. If it is nil, the memo looks for the state
-// that was kept by [Change.Keep].
-func (m *Memo) UnmarshalChange(uid []byte, last *byte, data []byte, obj unmarshaler) (c Change, err error) {
-	return m.unmarshalChange(uid, last, last != nil, data, obj)
-}
-
-// UnmarshalHeldChange is UnmarshalChange for a reader that holds its objects: if last is nil, there
-// is no last state.
-func (m *Memo) UnmarshalHeldChange(uid []byte, last *byte, data []byte, obj unmarshaler) (c Change, err error) {
-	return m.unmarshalChange(uid, last, true, data, obj)
-}
-
-func (m *Memo) unmarshalChange(uid []byte, last *byte, held bool, data []byte, obj unmarshaler) (c Change, err error) {
+// that was kept by [Change.Keep], but not for a reader that holds its objects: it has none then.
+func (m *Memo) UnmarshalChange(uid []byte, last *byte, held bool, data []byte, obj unmarshaler) (c Change, err error) {
+	held = held || last != nil
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || !m.Follows(len(data)) {
 		return c, m.unmarshal(data, obj, false)

@@ -44,7 +44,7 @@ func (f *follower) decode(t *testing.T, want *corev1.Pod) *corev1.Pod {
 	data, err := want.Marshal()
 	require.NoError(t, err)
 	got := &corev1.Pod{}
-	change, err := f.memo.UnmarshalChange([]byte(want.UID), nil, data, got)
+	change, err := f.memo.UnmarshalChange([]byte(want.UID), nil, false, data, got)
 	require.NoError(t, err)
 	clear(data)
 	f.mu.Lock()
@@ -100,7 +100,7 @@ func TestChangesAreBounded(t *testing.T) {
 		data, err := large.Marshal()
 		require.NoError(t, err)
 		got := &corev1.Pod{}
-		change, err := memo.UnmarshalChange([]byte("large"), nil, data, got)
+		change, err := memo.UnmarshalChange([]byte("large"), nil, false, data, got)
 		require.NoError(t, err)
 		require.Equal(t, large, got)
 		change.Keep()
@@ -109,7 +109,7 @@ func TestChangesAreBounded(t *testing.T) {
 	memo.Listed(100, 8<<20)
 	small := &corev1.Pod{}
 	for i := range 100_000 {
-		change, err := memo.UnmarshalChange(fmt.Appendf(nil, "small-%d", i), nil, nil, small)
+		change, err := memo.UnmarshalChange(fmt.Appendf(nil, "small-%d", i), nil, false, nil, small)
 		require.NoError(t, err)
 		change.Keep()
 	}
@@ -133,7 +133,7 @@ func TestTheFirstChangeTakesOverWhatTheListDecoded(t *testing.T) {
 		}
 		data, err = want.Marshal()
 		require.NoError(t, err)
-		_, err = memo.UnmarshalChange([]byte(listed.UID), (*byte)(reflect.ValueOf(listed).UnsafePointer()), data, changed)
+		_, err = memo.UnmarshalChange([]byte(listed.UID), (*byte)(reflect.ValueOf(listed).UnsafePointer()), false, data, changed)
 		require.NoError(t, err)
 		require.Equal(t, want, changed)
 		require.Equal(t, changing(i, 0), listed)
@@ -156,7 +156,7 @@ func TestAStateThatWasWrittenIntoIsNotTakenOver(t *testing.T) {
 		listed.Spec.Containers[0].Args[0] = "written"
 		listed.Annotations["written"] = "too"
 		listed.Spec.Priority = new(int32)
-		_, err = memo.UnmarshalChange([]byte(listed.UID), (*byte)(reflect.ValueOf(listed).UnsafePointer()), data, changed)
+		_, err = memo.UnmarshalChange([]byte(listed.UID), (*byte)(reflect.ValueOf(listed).UnsafePointer()), false, data, changed)
 		require.NoError(t, err)
 		require.Equal(t, changing(i, 0), changed)
 	}
@@ -171,7 +171,7 @@ func TestAStateThatNobodyKeepsIsNotUsed(t *testing.T) {
 			want, got := changing(i, state), &corev1.Pod{}
 			data, err := want.Marshal()
 			require.NoError(t, err)
-			change, err := memo.UnmarshalChange([]byte(want.UID), nil, data, got)
+			change, err := memo.UnmarshalChange([]byte(want.UID), nil, false, data, got)
 			require.NoError(t, err)
 			require.Equal(t, want, got)
 			change.Keep()
@@ -198,7 +198,7 @@ func TestPartsOfAnotherFormAreForgotten(t *testing.T) {
 		for _, data := range [][]byte{usual, slices.Concat(spec("a node with a name that is worth a key"), head, spec("another one"))} {
 			plain, ours := &corev1.Pod{}, &corev1.Pod{}
 			require.NoError(t, plain.Unmarshal(data))
-			change, err := memo.UnmarshalChange([]byte("the one"), nil, data, ours)
+			change, err := memo.UnmarshalChange([]byte("the one"), nil, false, data, ours)
 			require.NoError(t, err)
 			require.Equal(t, plain, ours, i)
 			change.Keep()
@@ -216,7 +216,7 @@ func TestATextOfAnotherWireTypeIsRefused(t *testing.T) {
 	}{{[]byte{0x1a, 0}, true}, {[]byte{0x1a, 0}, true}, {[]byte{0x18, 0}, false}, {[]byte{0x1a, 0}, true}} {
 		plain, ours := &metav1.ListMeta{}, &metav1.ListMeta{}
 		require.Equal(t, row.ok, plain.Unmarshal(row.data) == nil)
-		change, err := memo.UnmarshalChange([]byte("the one"), nil, row.data, ours)
+		change, err := memo.UnmarshalChange([]byte("the one"), nil, false, row.data, ours)
 		require.Equal(t, row.ok, err == nil)
 		change.Keep()
 	}
@@ -257,7 +257,7 @@ func TestChangesAgreeWhateverTheirForm(t *testing.T) {
 		}
 		plain, ours := &corev1.Pod{}, &corev1.Pod{}
 		plainErr := plain.Unmarshal(slices.Clone(data))
-		change, err := memo.UnmarshalChange([]byte("the one"), nil, data, ours)
+		change, err := memo.UnmarshalChange([]byte("the one"), nil, false, data, ours)
 		require.Equal(t, plainErr == nil, err == nil)
 		if err != nil {
 			continue
@@ -327,7 +327,7 @@ func TestChangesOfEveryType(t *testing.T) {
 			for range 24 {
 				plain, ours, input := newObject(t, gvk).(message), newObject(t, gvk).(message), slices.Clone(data)
 				require.NoError(t, plain.Unmarshal(data), gvk)
-				change, err := memo.UnmarshalChange([]byte(gvk.String()), last, input, ours)
+				change, err := memo.UnmarshalChange([]byte(gvk.String()), last, false, input, ours)
 				require.NoError(t, err, gvk)
 				clear(input)
 				requireSame(t, gvk, plain, ours)

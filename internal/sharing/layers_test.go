@@ -88,7 +88,7 @@ func BenchmarkLayers(b *testing.B) {
 				}
 				for i, data := range protobuf[state%2] {
 					pod := &corev1.Pod{}
-					change, err := m.UnmarshalChange(fmt.Append(nil, i), nil, data, pod)
+					change, err := m.UnmarshalChange(fmt.Append(nil, i), nil, false, data, pod)
 					if err != nil {
 						b.Fatal(err)
 					}
