@@ -189,7 +189,7 @@ func BenchmarkDecoding(b *testing.B) {
 			memo, err := sharing.New()
 			require.NoError(b, err)
 			changing(b, kind, wire, func(i int, data []byte, into message) error {
-				change, err := memo.UnmarshalChange(uids[i], nil, data, into)
+				change, err := memo.UnmarshalChange(uids[i], nil, false, data, into)
 				change.Keep()
 				return err
 			})
@@ -269,7 +269,7 @@ func firstChanges(b *testing.B, kind decoding, wire [states][][]byte, uids [][]b
 		for i, data := range wire[1] {
 			into := kind.new()
 			last := (*byte)(reflect.ValueOf(held[i]).UnsafePointer())
-			change, err := memo.UnmarshalChange(uids[i], last, data, into)
+			change, err := memo.UnmarshalChange(uids[i], last, true, data, into)
 			if err != nil {
 				b.Fatal(err)
 			}

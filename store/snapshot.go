@@ -108,4 +108,4 @@ func (s Snapshot[T]) kept() *kept {
 }
 
 // Entries is the same content as the store keeps it: none is opened.
-func (s Snapshot[T]) Entries() Snapshot[Entry] { return Snapshot[Entry]{s.at} }
+func (s Snapshot[T]) Entries() Snapshot[Entry] { return Snapshot[Entry](s) }
