@@ -99,11 +99,15 @@ func (h *heldCopy[T]) last(id identity) *byte {
 	if h == nil || h.own != nil || h.compares != nil || len(id.uid) == 0 {
 		return nil
 	}
+	entry := h.digests.entryOf(id.uid)
+	if !h.digests.has(entry) {
+		return nil
+	}
 	_, kept, found := h.get(id.key())
 	if !found {
 		return nil
 	}
-	return h.digests.noted(id.uid, kept)
+	return h.digests.noted(entry, kept)
 }
 
 // key is that of the object in a store.
@@ -287,10 +291,18 @@ func (d *digests) note(entry uint64, object any, sum sharing.Digest) {
 	d.entries[entry] = e
 }
 
-// noted returns the address of an object that was noted last under a UID; nil if another one was.
-func (d *digests) noted(uid []byte, object any) *byte {
+func (d *digests) has(entry uint64) bool {
 	d.mu.Lock()
-	e := d.entries[d.entryOf(uid)]
+	defer d.mu.Unlock()
+	_, ok := d.entries[entry]
+	return ok
+}
+
+// noted returns the address of an object that was noted last under an entry; nil if another one
+// was.
+func (d *digests) noted(entry uint64, object any) *byte {
+	d.mu.Lock()
+	e := d.entries[entry]
 	d.mu.Unlock()
 	if !e.isOf(object) {
 		return nil

@@ -286,7 +286,8 @@ func TestHoldingKeepsWhatElseIsKnownOfASource(t *testing.T) {
 }
 
 // TestAChangeAsksNothingOfTheCopy: only an addition can be of a state that the reader holds. To ask
-// for a change would make and hash a key that the store makes and hashes again.
+// for a change makes and hashes a key that the store makes and hashes again. So it is done only for
+// the last state of an object that was decoded here, to share its parts.
 func TestAChangeAsksNothingOfTheCopy(t *testing.T) {
 	for _, media := range encodings {
 		t.Run(media, func(t *testing.T) {
