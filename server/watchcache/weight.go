@@ -16,9 +16,14 @@ const bareWeight = 1024
 // which took half the time of a write.
 type lengths[T store.Object] struct{ known map[objectKey]int64 }
 
-// measuredEvery is about how many writes of an object one measurement stands for: an update rarely
-// changes a length by much.
-const measuredEvery = 16
+const (
+	// measuredEvery is about how many writes of an object one measurement stands for: an update
+	// rarely changes a length by much.
+	measuredEvery = 16
+	// alwaysMeasured is the length from which on an object is measured at each write: few such
+	// objects fill a window.
+	alwaysMeasured = 32 << 10
+)
 
 // of is the length of an old version of an object on the wire, about. bytes is that of the version
 // that replaces it, as its source knows it, or zero. gone says that none replaces it.
@@ -30,7 +35,7 @@ func (l *lengths[T]) of(obj T, bytes int, gone bool) (length int64) {
 	if bytes > 0 {
 		return int64(bytes)
 	}
-	if length, known = l.known[key]; known && rand.Uint32()%measuredEvery != 0 {
+	if length, known = l.known[key]; known && length < alwaysMeasured && rand.Uint32()%measuredEvery != 0 {
 		return length
 	}
 	if l.known == nil {
