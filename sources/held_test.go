@@ -191,9 +191,11 @@ func TestAGoodDeclarationBeatsALastKnownGoodOne(t *testing.T) {
 			r.expect("REMOVE file p-node-1=v2", "ADD file p-node-1=v3") // nothing else declares it
 			safe()
 
-			put(t, copied, v1) // a copy counts while its original is bad, and no longer
+			put(t, copied, v1) // a copy counts while its original is bad, and keeps the name
 			r.expect("REMOVE file p-node-1=v3", "ADD file p-node-1=v1")
 			put(t, a, v3)
+			r.problem("a.yaml: default/p-node-1 is declared by " + copied + " already and stands by")
+			require.NoError(t, os.Remove(copied))
 			r.expect("REMOVE file p-node-1=v1", "ADD file p-node-1=v3")
 			nothing(r)
 		})
