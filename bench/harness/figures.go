@@ -103,6 +103,15 @@ func ByTurns[S any](repeat int, subjects []S, measure func(S) (Figures, error)) 
 	return medians, nil
 }
 
+// Repeated is ByTurns of one subject.
+func Repeated[S any](repeat int, subject S, measure func(S) (Figures, error)) (Figures, error) {
+	medians, err := ByTurns(repeat, []S{subject}, measure)
+	if err != nil {
+		return nil, err
+	}
+	return medians[0], nil
+}
+
 // Column is a cell in each row of a table.
 type Column struct {
 	heading, format string

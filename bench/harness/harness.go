@@ -2,8 +2,8 @@
 // turns, each in a process of its own, whose figures have names. A table prints their medians, and
 // the ratio of ours to theirs.
 //
-// A process of its own has a role and a task in JSON. What it prints is for its parent: its
-// figures, or the addresses at which it serves.
+// A process of its own has a role and a task in JSON. It prints its figures, or the addresses at
+// which it serves, for its parent.
 package harness
 
 import (
@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
@@ -121,11 +122,7 @@ func (s Settings) Wants(name string) bool { return strings.Contains(name, s.Only
 
 // Measure has a process of its own measure.
 func Measure(ctx context.Context, role string, task any, env ...string) (f Figures, err error) {
-	text, err := json.Marshal(task)
-	if err != nil {
-		return nil, err
-	}
-	cmd, err := self.Command(ctx, "-role", role, string(text))
+	cmd, err := command(ctx, role, task)
 	if err != nil {
 		return nil, err
 	}
@@ -139,16 +136,21 @@ func Measure(ctx context.Context, role string, task any, env ...string) (f Figur
 
 // Run has a process of its own print for itself.
 func Run(ctx context.Context, role string, task any) error {
-	text, err := json.Marshal(task)
-	if err != nil {
-		return err
-	}
-	cmd, err := self.Command(ctx, "-role", role, string(text))
+	cmd, err := command(ctx, role, task)
 	if err != nil {
 		return err
 	}
 	cmd.Stdout = os.Stdout
 	return cmd.Run()
+}
+
+// command is that of a process of a role.
+func command(ctx context.Context, role string, task any) (*exec.Cmd, error) {
+	text, err := json.Marshal(task)
+	if err != nil {
+		return nil, err
+	}
+	return self.Command(ctx, "-role", role, string(text))
 }
 
 // Process is one that serves or acts until its input ends, and the words of its first line.

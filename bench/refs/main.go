@@ -142,11 +142,5 @@ func (w world) median(ctx context.Context, s harness.Settings, library string) (
 	}
 	defer server.Stop()
 	w.Library, w.Server = library, server.URL()
-	medians, err := harness.ByTurns(s.Repeat, []string{library}, func(string) (harness.Figures, error) {
-		return harness.Measure(ctx, "read", w)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return medians[0], nil
+	return harness.Repeated(s.Repeat, library, func(string) (harness.Figures, error) { return harness.Measure(ctx, "read", w) })
 }

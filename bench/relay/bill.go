@@ -29,11 +29,11 @@ func measureBill(ctx context.Context, s harness.Settings) error {
 	table.Begin("agents that share a node: 110 pods of theirs of 1,100, 500 services, 10 nodes; client-go's informers")
 	for _, agents := range full.agents {
 		for _, way := range []string{direct, open, oneToken, tokens} {
-			medians, err := harness.ByTurns(s.Repeat, []string{way}, func(way string) (harness.Figures, error) { return bill(ctx, agents, way) })
+			f, err := harness.Repeated(s.Repeat, way, func(way string) (harness.Figures, error) { return bill(ctx, agents, way) })
 			if err != nil {
 				return fmt.Errorf("%d agents: %w", agents, err)
 			}
-			table.Row(medians[0], agents, way)
+			table.Row(f, agents, way)
 		}
 	}
 	return nil

@@ -39,11 +39,11 @@ func measureIdle(ctx context.Context, s harness.Settings) error {
 				if l.watchers, l.way = watchers, way; way == direct && !l.secure {
 					continue // the upstream has TLS alone
 				}
-				medians, err := harness.ByTurns(s.Repeat, []idle{l}, func(l idle) (harness.Figures, error) { return l.measure(ctx) })
+				f, err := harness.Repeated(s.Repeat, l, func(l idle) (harness.Figures, error) { return l.measure(ctx) })
 				if err != nil {
 					return err
 				}
-				table.Row(medians[0], l)
+				table.Row(f, l)
 			}
 		}
 	}

@@ -45,11 +45,11 @@ func measureSlow(ctx context.Context, s harness.Settings) error {
 			{name: "none", none: true}, {name: "reads a byte a second", interval: time.Second}, {name: "never reads"},
 		} {
 			c.secure = secure
-			medians, err := harness.ByTurns(s.Repeat, []slowClient{c}, func(c slowClient) (harness.Figures, error) { return c.measure(ctx) })
+			f, err := harness.Repeated(s.Repeat, c, func(c slowClient) (harness.Figures, error) { return c.measure(ctx) })
 			if err != nil {
 				return err
 			}
-			table.Row(medians[0], c)
+			table.Row(f, c)
 		}
 	}
 	return nil
