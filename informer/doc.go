@@ -97,9 +97,9 @@
 //
 // # Further packages
 //
-// Package predicate narrows the events of a handler. Package join shows several collections at one
-// instant. Package [github.com/tributary-go/tributary/controller] calls a function for each key
-// that a change concerns.
+// Package join shows several collections at one instant. Package
+// [github.com/tributary-go/tributary/controller] calls a function for each key that a change
+// concerns.
 //
 // # Limits
 //

@@ -141,7 +141,7 @@ func (s *server) at(version string) content {
 	return nil
 }
 
-// changes returns all writes so far, for CheckHistory.
+// changes returns all writes so far, for [histories.Check].
 func (s *server) changes() (all []histories.Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -283,8 +283,7 @@ func (i *shared[T]) addHandler(handle func(event), optionList []HandlerOption) (
 // now and then: [Informer.Open] returns those. Otherwise it is AddHandler. It is for copies whose
 // objects are at rest ([WithStore]), of which nothing is decoded for it but the metadata that it
 // reads. Then Old and New have metadata alone, and each call of one of their methods reads it, but
-// for name, namespace, UID and resource version. The functions of packages enqueue and predicate
-// work with them:
+// for name, namespace, UID and resource version. The functions of package enqueue work with them:
 //
 //	pods.AddMetaHandler(enqueue.Keys(queue, enqueue.Owner[store.Object](replicaSets)))
 func (i *shared[T]) AddMetaHandler(handle func(Event[store.Object]), optionList ...HandlerOption) (*Handler[T], error) {

@@ -24,7 +24,7 @@ type encoding[T store.Object] interface {
 	frames(r *bufio.Reader) (frames[T], error)
 
 	// object decodes one object of a kind that is named around it; data may be reused afterwards.
-	// changed is the UID of an object to decode beside its last state, or empty.
+	// changed is of an object to decode beside its last state, or empty.
 	object(data []byte, kind schema.GroupVersionKind, changed changedFrom) (T, error)
 	// status decodes the Status of an ERROR event.
 	status(data []byte, into *metav1.Status) error

@@ -49,7 +49,8 @@ func heapOf(links int) *link {
 
 // TestNoEventWaitsForTheCollector holds a collection open in its last step, before it stops the
 // world: one goroutine is in a loop that cannot be preempted, so that its processor does not come
-// to the barrier. From there on, the runtime parks whoever reads a weak pointer.
+// to the barrier. From there on, the runtime parks whoever reads a weak pointer. Times are real, as
+// the collector is.
 func TestNoEventWaitsForTheCollector(t *testing.T) {
 	if race.Enabled {
 		t.Skip("it is a test of time, and without a race")

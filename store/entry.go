@@ -40,7 +40,7 @@ type Form[T Object] interface {
 	Read(entry Entry) Reading
 }
 
-// Reading is an object as indexes and selections read it. What it returns is the caller's, but for
+// Reading is an object as indexes and selections read it. The caller owns what it returns, except
 // the object.
 type Reading interface {
 	Labels() map[string]string

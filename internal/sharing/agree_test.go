@@ -108,7 +108,7 @@ func agree(t *testing.T, memo *sharing.Memo, gvk schema.GroupVersionKind, data [
 			err = memo.Unmarshal(input, ours)
 		} else {
 			var change sharing.Change
-			change, err = memo.UnmarshalChange([]byte(gvk.String()), last, false, input, ours)
+			change, err = memo.UnmarshalChange([]byte(gvk.String()), last, last != nil, input, ours)
 			change.Keep()
 			last = (*byte)(reflect.ValueOf(ours).UnsafePointer())
 		}

@@ -112,11 +112,10 @@ func (m *Memo) Forget(uid []byte) {
 // A nil memo follows nothing.
 func (m *Memo) Follows(size int) bool { return m != nil && size >= m.limits.follow }
 
-// UnmarshalChange is [Memo.Unmarshal] for a new state of an object. Last is the address of the last
-// state, an object of obj's type that nobody modifies. If it is nil, the memo looks for the state
-// that was kept by [Change.Keep], but not for a reader that holds its objects: it has none then.
+// UnmarshalChange is [Memo.Unmarshal] for a new state of an object. A reader that holds its objects
+// gives the address of the last state, an object of obj's type that nobody modifies; nil if it has
+// none. For other readers, the memo looks for the state that was kept by [Change.Keep].
 func (m *Memo) UnmarshalChange(uid []byte, last *byte, held bool, data []byte, obj unmarshaler) (c Change, err error) {
-	held = held || last != nil
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || !m.Follows(len(data)) {
 		return c, m.unmarshal(data, obj, false)

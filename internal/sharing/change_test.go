@@ -133,7 +133,7 @@ func TestTheFirstChangeTakesOverWhatTheListDecoded(t *testing.T) {
 		}
 		data, err = want.Marshal()
 		require.NoError(t, err)
-		_, err = memo.UnmarshalChange([]byte(listed.UID), (*byte)(reflect.ValueOf(listed).UnsafePointer()), false, data, changed)
+		_, err = memo.UnmarshalChange([]byte(listed.UID), (*byte)(reflect.ValueOf(listed).UnsafePointer()), true, data, changed)
 		require.NoError(t, err)
 		require.Equal(t, want, changed)
 		require.Equal(t, changing(i, 0), listed)
@@ -156,7 +156,7 @@ func TestAStateThatWasWrittenIntoIsNotTakenOver(t *testing.T) {
 		listed.Spec.Containers[0].Args[0] = "written"
 		listed.Annotations["written"] = "too"
 		listed.Spec.Priority = new(int32)
-		_, err = memo.UnmarshalChange([]byte(listed.UID), (*byte)(reflect.ValueOf(listed).UnsafePointer()), false, data, changed)
+		_, err = memo.UnmarshalChange([]byte(listed.UID), (*byte)(reflect.ValueOf(listed).UnsafePointer()), true, data, changed)
 		require.NoError(t, err)
 		require.Equal(t, changing(i, 0), changed)
 	}
@@ -327,7 +327,7 @@ func TestChangesOfEveryType(t *testing.T) {
 			for range 24 {
 				plain, ours, input := newObject(t, gvk).(message), newObject(t, gvk).(message), slices.Clone(data)
 				require.NoError(t, plain.Unmarshal(data), gvk)
-				change, err := memo.UnmarshalChange([]byte(gvk.String()), last, false, input, ours)
+				change, err := memo.UnmarshalChange([]byte(gvk.String()), last, last != nil, input, ours)
 				require.NoError(t, err, gvk)
 				clear(input)
 				requireSame(t, gvk, plain, ours)
