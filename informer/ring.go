@@ -64,8 +64,6 @@ func (r *sharedRing) endRead() {
 	r.turn.Unlock()
 }
 
-func (r *sharedRing) wait() <-chan struct{} { return r.changed.Wait() }
-
 // fill notes that readers may begin at the present state.
 func (r *sharedRing) fill() {
 	r.mu.Lock()

@@ -31,7 +31,7 @@ import (
 
 type link struct {
 	next *link
-	pad  [7]*link
+	_    [7]*link // as far apart as objects are
 }
 
 // heapOf is a list of so many links in no order, which takes a collector long to follow.
