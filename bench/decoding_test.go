@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"runtime"
 	"testing"
 	"time"
@@ -151,16 +150,12 @@ const states = 4
 func BenchmarkDecoding(b *testing.B) {
 	for _, kind := range decodings() {
 		var wire [states][][]byte
-		var uids [][]byte
 		for i := range kind.objects {
 			for state := range states {
 				object := kind.object(i, state)
 				data, err := object.Marshal()
 				require.NoError(b, err)
 				wire[state] = append(wire[state], data)
-				if state == 0 {
-					uids = append(uids, []byte(object.GetUID()))
-				}
 			}
 		}
 		shuffled := append([][]byte(nil), wire[0]...)
@@ -184,18 +179,18 @@ func BenchmarkDecoding(b *testing.B) {
 				return func(data []byte, into message) error { return into.Unmarshal(data) }
 			})
 		})
-		b.Run(kind.name+"/first-changes/ours", func(b *testing.B) { firstChanges(b, kind, wire, uids) })
+		b.Run(kind.name+"/first-changes/ours", func(b *testing.B) { firstChanges(b, kind, wire) })
 		b.Run(kind.name+"/changes/ours", func(b *testing.B) {
 			memo, err := sharing.New()
 			require.NoError(b, err)
-			changing(b, kind, wire, func(i int, data []byte, into message) error {
-				change, err := memo.UnmarshalChange(uids[i], nil, false, data, into)
-				change.Keep()
+			notes := make([]sharing.Notes, kind.objects)
+			changing(b, kind, wire, func(i int, data []byte, last, into message) (err error) {
+				notes[i], err = memo.UnmarshalChange(last, notes[i], data, into)
 				return err
 			})
 		})
 		b.Run(kind.name+"/changes/generated", func(b *testing.B) {
-			changing(b, kind, wire, func(_ int, data []byte, into message) error { return into.Unmarshal(data) })
+			changing(b, kind, wire, func(_ int, data []byte, _, into message) error { return into.Unmarshal(data) })
 		})
 	}
 }
@@ -221,13 +216,13 @@ func listing(b *testing.B, kind decoding, all [][]byte, decoder func() func([]by
 }
 
 // changing decodes state after state of each object. The objects stay, as in a store.
-func changing(b *testing.B, kind decoding, wire [states][][]byte, decode func(int, []byte, message) error) {
+func changing(b *testing.B, kind decoding, wire [states][][]byte, decode func(i int, data []byte, last, into message) error) {
 	b.Helper()
 	held := make([]message, kind.objects)
 	round := func(state int) {
 		for i, data := range wire[state] {
 			into := kind.new()
-			if err := decode(i, data, into); err != nil {
+			if err := decode(i, data, held[i], into); err != nil {
 				b.Fatal(err)
 			}
 			held[i] = into
@@ -248,7 +243,7 @@ func changing(b *testing.B, kind decoding, wire [states][][]byte, decode func(in
 
 // firstChanges decodes one change of each object after a list, by a new memo each time. The list is
 // not in the figures.
-func firstChanges(b *testing.B, kind decoding, wire [states][][]byte, uids [][]byte) {
+func firstChanges(b *testing.B, kind decoding, wire [states][][]byte) {
 	b.Helper()
 	held := make([]message, kind.objects)
 	var used time.Duration
@@ -268,12 +263,9 @@ func firstChanges(b *testing.B, kind decoding, wire [states][][]byte, uids [][]b
 		began := harness.CPU()
 		for i, data := range wire[1] {
 			into := kind.new()
-			last := (*byte)(reflect.ValueOf(held[i]).UnsafePointer())
-			change, err := memo.UnmarshalChange(uids[i], last, true, data, into)
-			if err != nil {
+			if _, err := memo.UnmarshalChange(held[i], nil, data, into); err != nil {
 				b.Fatal(err)
 			}
-			change.Keep()
 			held[i] = into
 		}
 		used += harness.CPU() - began

@@ -133,11 +133,31 @@ func (s *Source[T]) List(ctx context.Context, options metav1.ListOptions) listwa
 // Watch implements listwatch.ListerWatcher, watches with sendInitialEvents included. It ends
 // without an error after TimeoutSeconds.
 func (s *Source[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[T], error] {
+	return s.watchFor(ctx, options, nil)
+}
+
+func (s *Source[T]) watchFor(ctx context.Context, options metav1.ListOptions, held func(key string) (T, bool)) iter.Seq2[listwatch.Event[T], error] {
 	return func(yield func(listwatch.Event[T], error) bool) {
-		if err := s.watch(ctx, options, yield); err != nil && !errors.Is(err, errStopped) {
+		if err := s.watch(ctx, options, held, yield); err != nil && !errors.Is(err, errStopped) {
 			yield(listwatch.Event[T]{}, s.failure("watch", err))
 		}
 	}
+}
+
+// Holding implements listwatch.Holder. A change shares what did not change with the object that
+// held returns. Up to four goroutines call held at once.
+func (s *Source[T]) Holding(held func(key string) (T, bool)) listwatch.ListerWatcher[T] {
+	return holding[T]{s, held}
+}
+
+// holding is a source whose reader has a copy.
+type holding[T store.Object] struct {
+	*Source[T]
+	held func(key string) (T, bool)
+}
+
+func (h holding[T]) Watch(ctx context.Context, options metav1.ListOptions) iter.Seq2[listwatch.Event[T], error] {
+	return h.watchFor(ctx, options, h.held)
 }
 
 // Newest implements watchcache.Upstream: it is etcd's revision, read with a quorum. Errors are API

@@ -38,7 +38,7 @@ func (s *Source[T]) Get(ctx context.Context, key string) (obj T, revision int64,
 		return obj, 0, StatusOf(ctx, err)
 	}
 	kv := answer.Kvs[0]
-	obj, err = s.decoder.object(key, kv.Value, kv.ModRevision, false)
+	obj, err = s.decoder.object(key, kv.Value, kv.ModRevision, state{})
 	if err != nil {
 		return obj, 0, apierrors.NewInternalError(fmt.Errorf("object %s cannot be used: %w", key, err))
 	}

@@ -204,7 +204,7 @@ type decoded[T store.Object] struct {
 
 func (r *reading[T]) decode(e entry) (d decoded[T]) {
 	key := r.source.key(e.key)
-	if d.obj, d.err = r.source.decoder.object(key, e.value, e.revision, false); d.err != nil {
+	if d.obj, d.err = r.source.decoder.object(key, e.value, e.revision, state{}); d.err != nil {
 		d.err = &listwatch.DecodeError{Op: "list", Object: key, Err: d.err}
 	}
 	return d

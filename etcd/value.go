@@ -85,11 +85,16 @@ var (
 	errOtherKey   = errors.New("the value is another object's than its key says")
 )
 
-// object decodes a value. Key is the store key that its etcd key stands for, and says of which
-// object changed is the last state, if it is one.
-func (d *decoder[T]) object(key string, value []byte, revision int64, changed bool) (obj T, err error) {
+// state is what is known of the state of an object before a change.
+type state struct {
+	changes bool // false: the object may be a new one
+	object  any  // nil if the reader has none
+}
+
+// object decodes a value. Key is the store key that its etcd key stands for. A change is decoded
+// beside the last state of the object, if the reader has it.
+func (d *decoder[T]) object(key string, value []byte, revision int64, last state) (obj T, err error) {
 	var none T
-	var change sharing.Change
 	switch {
 	case d.decrypt != nil:
 		plain, err := d.decrypt(key, value)
@@ -102,7 +107,7 @@ func (d *decoder[T]) object(key string, value []byte, revision int64, changed bo
 	}
 	switch {
 	case bytes.HasPrefix(value, []byte(wire.Magic)):
-		obj, change, err = d.protobuf(key, value[len(wire.Magic):], changed)
+		obj, err = d.protobuf(value[len(wire.Magic):], last)
 	case bytes.HasPrefix(value, []byte(wire.CBORMagic)):
 		obj, err = d.cbor(value)
 	case len(value) > 0 && (value[0] == '{' || wire.IsSpace(value[0])):
@@ -117,7 +122,6 @@ func (d *decoder[T]) object(key string, value []byte, revision int64, changed bo
 		return none, errOtherKey
 	}
 	d.settle(obj, revision)
-	change.Keep() // from here on the object does not change
 	return obj, nil
 }
 
@@ -151,7 +155,7 @@ func (d *decoder[T]) standIn(key string, revision int64) T {
 // envelopeFields is how many fields runtime.Unknown has; all are length-delimited.
 const envelopeFields = 4
 
-func (d *decoder[T]) protobuf(key string, envelope []byte, changed bool) (obj T, change sharing.Change, err error) {
+func (d *decoder[T]) protobuf(envelope []byte, last state) (obj T, err error) {
 	var none T
 	var head runtime.TypeMeta
 	var raw []byte
@@ -165,30 +169,30 @@ func (d *decoder[T]) protobuf(key string, envelope []byte, changed bool) (obj T,
 		return nil
 	})
 	if err != nil {
-		return none, change, wire.ErrProtobuf
+		return none, wire.ErrProtobuf
 	}
 	kind := schema.FromAPIVersionAndKind(head.APIVersion, head.Kind)
 	if err := d.check(kind); err != nil {
-		return none, change, err
+		return none, err
 	}
 	obj = d.new()
 	message, ok := any(obj).(unmarshaler)
 	if !ok {
-		return none, change, errNoProtobuf
+		return none, errNoProtobuf
 	}
 	switch {
 	case d.memo == nil:
 		err = message.Unmarshal(raw)
-	case changed:
-		change, err = d.memo.UnmarshalChange([]byte(key), nil, false, raw, message)
+	case last.changes:
+		_, err = d.memo.UnmarshalChange(last.object, nil, raw, message)
 	default:
 		err = d.memo.Unmarshal(raw, message)
 	}
 	if err != nil {
-		return none, change, wire.ErrProtobuf
+		return none, wire.ErrProtobuf
 	}
 	d.setKind(obj, kind)
-	return obj, change, nil
+	return obj, nil
 }
 
 func (d *decoder[T]) json(data []byte) (obj T, err error) {

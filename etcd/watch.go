@@ -23,7 +23,7 @@ import (
 var errTimeout = errors.New("the watch has reached its timeout")
 
 // watch answers a WATCH.
-func (s *Source[T]) watch(ctx context.Context, options metav1.ListOptions, yield func(listwatch.Event[T], error) bool) error {
+func (s *Source[T]) watch(ctx context.Context, options metav1.ListOptions, held func(key string) (T, bool), yield func(listwatch.Event[T], error) bool) error {
 	options.Watch = true
 	r, err := s.request(options)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Source[T]) watch(ctx context.Context, options metav1.ListOptions, yield
 		defer end(nil)
 		defer time.AfterFunc(time.Duration(*r.TimeoutSeconds)*time.Second, func() { end(errTimeout) }).Stop()
 	}
-	w := watching[T]{source: s, request: &r, yield: yield, start: r.version}
+	w := watching[T]{source: s, request: &r, held: held, yield: yield, start: r.version}
 	wantsState := r.version == 0
 	if r.SendInitialEvents != nil {
 		wantsState = *r.SendInitialEvents
@@ -62,6 +62,7 @@ func (s *Source[T]) watch(ctx context.Context, options metav1.ListOptions, yield
 type watching[T store.Object] struct {
 	source  *Source[T]
 	request *request[T]
+	held    func(key string) (T, bool) // the reader's copy; nil if it is unknown
 	yield   func(listwatch.Event[T], error) bool
 
 	start int64 // the reader has all changes up to there
@@ -226,9 +227,6 @@ func (w *watching[T]) pass(a arrival[T]) error {
 func (w *watching[T]) tell(e *mvccpb.Event) told[T] {
 	d, key, revision := w.source.decoder, w.source.key(e.Kv.Key), e.Kv.ModRevision
 	if e.Type == mvccpb.Event_DELETE {
-		if d.memo != nil {
-			d.memo.Forget([]byte(key))
-		}
 		last, err := w.before(key, e)
 		if err != nil {
 			return deleted(d.standIn(key, revision))
@@ -238,11 +236,14 @@ func (w *watching[T]) tell(e *mvccpb.Event) told[T] {
 		}
 		return deleted(last)
 	}
-	kind := watch.Modified
-	if e.Kv.CreateRevision == revision {
-		kind = watch.Added
+	kind, last := watch.Added, state{}
+	if e.Kv.CreateRevision != revision {
+		kind, last.changes = watch.Modified, true
+		if w.held != nil {
+			last.object, _ = w.held(key)
+		}
 	}
-	obj, err := d.object(key, e.Kv.Value, revision, kind == watch.Modified)
+	obj, err := d.object(key, e.Kv.Value, revision, last)
 	if err != nil {
 		err = &listwatch.DecodeError{Op: "watch", Event: string(kind), Object: key, Err: err}
 		if locked := lockedBy(err); locked != nil {
@@ -286,7 +287,7 @@ func (w *watching[T]) before(key string, e *mvccpb.Event) (last T, err error) {
 	if e.PrevKv == nil {
 		return last, errNoLastState
 	}
-	return w.source.decoder.object(key, e.PrevKv.Value, e.Kv.ModRevision, false)
+	return w.source.decoder.object(key, e.PrevKv.Value, e.Kv.ModRevision, state{})
 }
 
 func deleted[T store.Object](last T) told[T] {

@@ -96,19 +96,20 @@ func (d *decoder[T]) stats() SharingStats {
 	}
 	s := d.memo.Stats()
 	return SharingStats{
-		Same: s.Same, Lookups: s.Lookups, Hits: s.Hits, Bytes: s.Bytes, Shared: s.Shared, Entries: s.Entries, Held: s.Held, Changing: s.Changing,
+		Same: s.Same, Lookups: s.Lookups, Hits: s.Hits, Bytes: s.Bytes, Shared: s.Shared, Entries: s.Entries, Held: s.Held,
 	}
 }
 
-// object decodes an object. changed is of one whose last state may be known.
-func (d *decoder[T]) object(e encoding[T], data []byte, kind schema.GroupVersionKind, changed changedFrom) (T, error) {
+// object decodes an object.
+func (d *decoder[T]) object(e encoding[T], data []byte, kind schema.GroupVersionKind, last lastState) (T, sharing.Notes, error) {
 	if d.memo == nil {
 		d.plain.Add(uint64(len(data)))
 	}
 	if d.keep != nil {
-		return d.keep(e, data, kind)
+		obj, err := d.keep(e, data, kind)
+		return obj, nil, err
 	}
-	return e.object(data, kind, changed)
+	return e.object(data, kind, last)
 }
 
 // dropped clears managedFields that decoding could not skip. obj is unpublished, but an
@@ -225,8 +226,9 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 			return cmp.Or(events.end(), atBoundary(err))
 		}
 		more := frames.waits()
-		if follows && watch.EventType(f.event) == watch.Modified && f.sealed == nil && d.memo.Follows(len(f.object)) {
+		if follows && watch.EventType(f.event) == watch.Modified && f.sealed == nil {
 			f.last = d.held.last(f.identity)
+			f.last.changes = true
 		}
 		switch {
 		case watch.EventType(f.event) == watch.Added && d.holds(&f):
@@ -275,13 +277,10 @@ func (d *decoder[T]) event(e encoding[T], f frame[T]) (Event[T], error) {
 		}
 		return Event[T]{}, &DecodeError{Op: "watch", Event: "unknown", Object: e.key(f.object), Err: errUnknownEvent}
 	}
-	var changed changedFrom
-	if kind == watch.Modified {
-		changed = changedFrom{f.identity.uid, f.last}
-	}
+	var notes sharing.Notes
 	obj, err := none, f.sealed
 	if err == nil {
-		obj, err = d.object(e, f.object, f.kind, changed)
+		obj, notes, err = d.object(e, f.object, f.kind, f.last)
 	}
 	if err == nil && kind != watch.Bookmark {
 		err = named(obj, d.asClientGo)
@@ -291,14 +290,11 @@ func (d *decoder[T]) event(e encoding[T], f frame[T]) (Event[T], error) {
 	}
 	switch kind {
 	case watch.Deleted:
-		if d.memo != nil {
-			d.memo.Forget(f.identity.uid)
-		}
 		if d.held != nil {
 			d.held.digests.forget(f.identity.uid)
 		}
 	case watch.Added, watch.Modified:
-		obj = d.held.settle(f.held, f.object, obj)
+		obj = d.held.settle(f.held, f.object, obj, notes)
 	}
 	return newEvent(kind, obj, f.size), nil
 }

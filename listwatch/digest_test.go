@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tributary-go/tributary/internal/sharing"
 )
 
 func TestAnEntryIsOfOneObjectOnly(t *testing.T) {
@@ -19,7 +22,7 @@ func TestAnEntryIsOfOneObjectOnly(t *testing.T) {
 	at := d.entry("uid")
 	require.Equal(t, at, d.entryOf([]byte("uid")))
 	require.False(t, d.is(at, first, bytesOf), "nothing is known yet")
-	d.note(at, first, bytesOf)
+	d.note(at, first, bytesOf, nil)
 	require.True(t, d.is(at, first, bytesOf))
 	require.False(t, d.is(at, first, others))
 	require.False(t, d.is(at, second, bytesOf), "an equal object is not that object")
@@ -31,29 +34,55 @@ func TestAnEntryIsOfOneObjectOnly(t *testing.T) {
 	require.True(t, d.is(at, second, bytesOf))
 	d.distrust("ns/pod")
 	require.False(t, d.is(at, second, bytesOf))
-	d.note(at, *first, bytesOf)
+	d.note(at, *first, bytesOf, nil)
 	require.False(t, d.is(at, *first, bytesOf), "values have no address")
+}
+
+// TestNotesAreOfOneStateOnly: notes go with the state that they are of. A list forgets them, too: a
+// program may have written into the objects before it.
+func TestNotesAreOfOneStateOnly(t *testing.T) {
+	d := newDigests()
+	pod, next := somePod(1, 10), somePod(1, 10)
+	at, sum := d.entry("uid"), d.hash.Sum([]byte("the bytes"))
+	for _, forget := range []func(){
+		func() { d.note(at, next, sum, nil) },
+		func() { d.became(at, pod, next) },
+		func() { d.forget([]byte("uid")) },
+		func() { d.distrust("ns/pod") },
+		func() { d.begin() },
+	} {
+		d.note(at, pod, sum, make(sharing.Notes, 1))
+		_, notes := d.last(at)
+		require.Len(t, notes, 1)
+		forget()
+		_, notes = d.last(at)
+		require.Empty(t, notes)
+	}
 }
 
 // TestEntriesOfGoneObjectsAreSwept: entries of dead objects go even without a list or a DELETED
 // event.
 func TestEntriesOfGoneObjectsAreSwept(t *testing.T) {
-	d := newDigests()
-	var kept []*corev1.Pod
-	for i := range 20 * minSweep {
-		p := &corev1.Pod{}
-		if i%100 == 0 {
-			kept = append(kept, p)
+	synctest.Test(t, func(t *testing.T) {
+		d := newDigests()
+		var kept []*corev1.Pod
+		for i := range 20 * minSweep {
+			p := &corev1.Pod{}
+			if i%100 == 0 {
+				kept = append(kept, p)
+			}
+			d.note(d.entry(types.UID(fmt.Sprint(i))), p, d.hash.Sum([]byte{byte(i)}), make(sharing.Notes, 1))
+			if i%minSweep == 0 {
+				runtime.GC()
+			}
+			synctest.Wait() // a sweep is a goroutine
+			require.LessOrEqual(t, len(d.entries), 3*minSweep)
+			require.LessOrEqual(t, len(d.notes), 3*minSweep)
 		}
-		d.note(d.entry(types.UID(fmt.Sprint(i))), p, d.hash.Sum([]byte{byte(i)}))
-		if i%minSweep == 0 {
-			runtime.GC()
+		for i, p := range kept {
+			require.True(t, d.is(d.entry(types.UID(fmt.Sprint(100*i))), p, d.hash.Sum([]byte{byte(100 * i)})))
 		}
-		require.LessOrEqual(t, len(d.entries), 3*minSweep)
-	}
-	for i, p := range kept {
-		require.True(t, d.is(d.entry(types.UID(fmt.Sprint(100*i))), p, d.hash.Sum([]byte{byte(100 * i)})))
-	}
+	})
 }
 
 func TestADeletedObjectHasNoEntry(t *testing.T) {
@@ -92,6 +121,6 @@ func BenchmarkDigest(b *testing.B) {
 			b.StartTimer()
 		}
 		p := kept[i%objects]
-		d.note(d.entry(uids[i%objects]), p, d.hash.Sum(data))
+		d.note(d.entry(uids[i%objects]), p, d.hash.Sum(data), nil)
 	}
 }

@@ -120,7 +120,7 @@ func (c checker[T]) json(data []byte, kind schema.GroupVersionKind) (*store.Enco
 }
 
 func (c checker[T]) decode(e encoding[T], data []byte, kind schema.GroupVersionKind) (*store.Encoded, error) {
-	obj, err := e.object(data, kind, changedFrom{})
+	obj, _, err := e.object(data, kind, lastState{})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/internal/wire"
 	"github.com/tributary-go/tributary/store"
 )
@@ -24,8 +25,8 @@ type encoding[T store.Object] interface {
 	frames(r *bufio.Reader) (frames[T], error)
 
 	// object decodes one object of a kind that is named around it; data may be reused afterwards.
-	// changed is of an object to decode beside its last state, or empty.
-	object(data []byte, kind schema.GroupVersionKind, changed changedFrom) (T, error)
+	// last is that of an object which changes. The notes are for its next change.
+	object(data []byte, kind schema.GroupVersionKind, last lastState) (T, sharing.Notes, error)
 	// status decodes the Status of an ERROR event.
 	status(data []byte, into *metav1.Status) error
 	// identity reads the object's identity without decoding it. It is empty if the metadata is not
@@ -104,13 +105,7 @@ type frame[T store.Object] struct {
 
 	identity identity // of the object, if needed and readable
 	held     counterpart[T]
-	last     *byte // of a change: the address of the state that the reader holds
-}
-
-// changedFrom is the UID of a changed object, and the address of its last state, if it is known.
-type changedFrom struct {
-	uid  []byte
-	last *byte
+	last     lastState // of a change
 }
 
 // frames are the events of one stream. The result of next is valid until next is called while waits

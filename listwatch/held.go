@@ -92,22 +92,28 @@ func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
 	return c
 }
 
-// last is the address of the held object of that name and UID, if it was decoded here. The reader
-// holds it strongly, so that no weak pointer is read: that waits for the garbage collector (see
-// digested). A stand-in has no content.
-func (h *heldCopy[T]) last(id identity) *byte {
+// lastState is what a reader knows of an object that changes.
+type lastState struct {
+	changes bool // false: the object may be a new one
+	object  any  // nil if the reader does not hold it, or it was not decoded here
+	notes   sharing.Notes
+}
+
+// last is the state of the held object of that name and UID. The reader holds it strongly, so that
+// no weak pointer is read: that waits for the garbage collector (see digested). A stand-in has no
+// content.
+func (h *heldCopy[T]) last(id identity) lastState {
 	if h == nil || h.own != nil || h.compares != nil || len(id.uid) == 0 {
-		return nil
+		return lastState{}
 	}
-	entry := h.digests.entryOf(id.uid)
-	if !h.digests.has(entry) {
-		return nil
+	known, notes := h.digests.last(h.digests.entryOf(id.uid))
+	if known == (digested{}) {
+		return lastState{}
 	}
-	_, kept, found := h.get(id.key())
-	if !found {
-		return nil
+	if _, kept, found := h.get(id.key()); found && known.isOf(kept) {
+		return lastState{object: kept, notes: notes}
 	}
-	return h.digests.noted(entry, kept)
+	return lastState{}
 }
 
 // key is that of the object in a store.
@@ -138,9 +144,9 @@ func (h *heldCopy[T]) isFrom(c *counterpart[T], data []byte) bool {
 	return is
 }
 
-// settle notes the bytes from which obj was decoded. It returns obj, or the held object if the two
-// are equal.
-func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T) T {
+// settle notes the bytes from which obj was decoded, with the notes of its decoding. It returns obj,
+// or the held object if the two are equal.
+func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T, notes sharing.Notes) T {
 	if h == nil || h.compares != nil {
 		return obj
 	}
@@ -153,7 +159,7 @@ func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T) T {
 		h.digests.distrust(store.KeyOf(obj))
 	}
 	if uid := obj.GetUID(); uid != "" { // an object without a UID is never found again
-		h.digests.note(h.digests.entry(uid), obj, sum)
+		h.digests.note(h.digests.entry(uid), obj, sum, notes)
 	}
 	return obj
 }
@@ -187,7 +193,8 @@ type digests struct {
 
 	mu       sync.Mutex
 	entries  map[uint64]digested
-	full     int // the number of entries that triggers a sweep
+	notes    map[uint64]sharing.Notes // of the entries that changed since the last list began
+	full     int                      // the number of entries that triggers a sweep
 	sweeping bool
 }
 
@@ -225,6 +232,7 @@ func (d *digests) begin() (again bool) {
 	defer d.mu.Unlock()
 	d.rounds.Add(1)
 	d.turns.Store(1 + uint32(len(d.entries)/checkedPerList))
+	d.notes = nil // they would take over what a program has written
 	return d.entries != nil
 }
 
@@ -243,6 +251,7 @@ func (d *digests) distrust(object string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	clear(d.entries)
+	clear(d.notes)
 	d.full = minSweep
 }
 
@@ -266,14 +275,12 @@ func (d *digests) entryOf(uid []byte) uint64 { return maphash.Bytes(d.seed, uid)
 
 // is reports whether an object was decoded from bytes with that digest.
 func (d *digests) is(entry uint64, object any, sum sharing.Digest) bool {
-	d.mu.Lock()
-	e, ok := d.entries[entry]
-	d.mu.Unlock()
-	return ok && e.sum == sum && e.isOf(object)
+	e, _ := d.last(entry)
+	return e.sum == sum && e.isOf(object)
 }
 
-// note remembers the digest of the bytes from which an object was decoded.
-func (d *digests) note(entry uint64, object any, sum sharing.Digest) {
+// note remembers the digest of the bytes from which an object was decoded, and the notes.
+func (d *digests) note(entry uint64, object any, sum sharing.Digest, notes sharing.Notes) {
 	at := pointerTo(object)
 	if at == nil {
 		return
@@ -289,41 +296,36 @@ func (d *digests) note(entry uint64, object any, sum sharing.Digest) {
 		d.entries = map[uint64]digested{}
 	}
 	d.entries[entry] = e
+	if len(notes) == 0 {
+		delete(d.notes, entry)
+		return
+	}
+	if d.notes == nil {
+		d.notes = map[uint64]sharing.Notes{}
+	}
+	d.notes[entry] = notes
 }
 
-func (d *digests) has(entry uint64) bool {
+// last is what was noted last under an entry.
+func (d *digests) last(entry uint64) (digested, sharing.Notes) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_, ok := d.entries[entry]
-	return ok
-}
-
-// noted returns the address of an object that was noted last under an entry; nil if another one
-// was.
-func (d *digests) noted(entry uint64, object any) *byte {
-	d.mu.Lock()
-	e := d.entries[entry]
-	d.mu.Unlock()
-	if !e.isOf(object) {
-		return nil
-	}
-	return pointerTo(object)
+	return d.entries[entry], d.notes[entry]
 }
 
 // became moves an entry: the reader has kept to instead of from.
 func (d *digests) became(entry uint64, from, to any) {
-	d.mu.Lock()
-	e, ok := d.entries[entry]
-	d.mu.Unlock()
-	if ok && e.isOf(from) {
-		d.note(entry, to, e.sum)
+	if e, _ := d.last(entry); e.isOf(from) {
+		d.note(entry, to, e.sum, nil)
 	}
 }
 
 func (d *digests) forget(uid []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.entries, d.entryOf(uid))
+	entry := d.entryOf(uid)
+	delete(d.entries, entry)
+	delete(d.notes, entry)
 }
 
 // sweep drops the entries of dead objects. If many are dead, it makes a new map: a map never
@@ -336,6 +338,7 @@ func (d *digests) sweep(entries map[uint64]digested) {
 	for entry, dead := range entries {
 		if d.entries[entry] == dead {
 			delete(d.entries, entry)
+			delete(d.notes, entry)
 		}
 	}
 	if len(d.entries) < had/2 {

@@ -71,7 +71,7 @@ func (l *items[T]) take(data []byte, kind schema.GroupVersionKind) (err error) {
 }
 
 func (d *decoder[T]) item(e encoding[T], i item[T]) (T, error) {
-	obj, err := d.object(e, i.data, i.kind, changedFrom{})
+	obj, _, err := d.object(e, i.data, i.kind, lastState{})
 	if err == nil {
 		err = named(obj, d.asClientGo)
 	}
@@ -79,7 +79,7 @@ func (d *decoder[T]) item(e encoding[T], i item[T]) (T, error) {
 		var none T
 		return none, &DecodeError{Op: "list", Object: e.key(i.data), Err: err}
 	}
-	return d.held.settle(i.held, i.data, obj), nil
+	return d.held.settle(i.held, i.data, obj, nil), nil
 }
 
 // Read reads from the body. Meanwhile, items that have arrived are decoded and delivered.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/internal/wire"
 )
 
@@ -23,12 +24,12 @@ type gatedEncoding struct {
 	enter func(name string)
 }
 
-func (g gatedEncoding) object(data []byte, _ schema.GroupVersionKind, _ changedFrom) (*corev1.Pod, error) {
+func (g gatedEncoding) object(data []byte, _ schema.GroupVersionKind, _ lastState) (*corev1.Pod, sharing.Notes, error) {
 	name, _, _ := bytes.Cut(data, []byte{0})
 	g.enter(string(name))
 	p := &corev1.Pod{}
 	p.Name = string(name)
-	return p, nil
+	return p, nil, nil
 }
 
 func numbered(i, size int) []byte { return append(fmt.Append(nil, i), make([]byte, size)...) }

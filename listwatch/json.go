@@ -12,6 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/tributary-go/tributary/internal/checked"
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/internal/wire"
 	"github.com/tributary-go/tributary/store"
 )
@@ -144,8 +145,13 @@ func usualEvent[T store.Object](data []byte, inner int) (f frame[T], ok bool) {
 	return f, true
 }
 
-// object decodes one object. gvk is the list's, since its items may omit their own.
-func (e jsonEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, _ changedFrom) (T, error) {
+func (e jsonEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, _ lastState) (T, sharing.Notes, error) {
+	obj, err := e.decode(data, gvk)
+	return obj, nil, err
+}
+
+// decode decodes one object. gvk is the list's, since its items may omit their own.
+func (e jsonEncoding[T]) decode(data []byte, gvk schema.GroupVersionKind) (T, error) {
 	obj := e.new()
 	var none T
 	if len(data) == 0 || data[0] != '{' {

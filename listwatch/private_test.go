@@ -262,8 +262,10 @@ func TestAWriteStaysWithoutAReaderThatHolds(t *testing.T) {
 			require.Empty(t, errs)
 			return all
 		}
-		first := read(source, metav1.ListOptions{})
-		first[0].Spec.Tolerations[0].Key = "damaged"
+		// One of them has what the memo has kept.
+		for _, pod := range read(source, metav1.ListOptions{}) {
+			pod.Spec.Tolerations[0].Key = "damaged"
+		}
 		require.Equal(t, "damaged", read(source, metav1.ListOptions{})[19].Spec.Tolerations[0].Key)
 
 		reader := source.Holding(func(string) (*corev1.Pod, bool) { return nil, false })

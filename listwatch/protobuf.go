@@ -397,36 +397,30 @@ func readInto(r io.Reader, buffer []byte, size int) ([]byte, error) {
 }
 
 // object decodes one message. Generated code copies the bytes that it keeps.
-func (e protobufEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, changed changedFrom) (T, error) {
+func (e protobufEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, last lastState) (obj T, notes sharing.Notes, err error) {
 	var none T
 	if err := e.check(gvk.Kind); err != nil {
-		return none, err
+		return none, nil, err
 	}
-	obj := e.new()
+	obj = e.new()
 	message, ok := any(obj).(unmarshaler)
-	if !ok {
-		return none, errNoProtobuf
-	}
-	var change sharing.Change
-	var err error
 	switch {
+	case !ok:
+		return none, nil, errNoProtobuf
 	case e.memo == nil:
 		err = message.Unmarshal(data)
-	case len(changed.uid) > 0:
-		held := e.held != nil && e.held.own == nil
-		change, err = e.memo.UnmarshalChange(changed.uid, changed.last, held, data, message)
+	case last.changes:
+		notes, err = e.memo.UnmarshalChange(last.object, last.notes, data, message)
 	default:
 		err = e.memo.Unmarshal(data, message)
 	}
 	if err != nil {
-		return none, wire.ErrProtobuf
+		return none, nil, wire.ErrProtobuf
 	}
 	if e.kind == "" {
 		obj.GetObjectKind().SetGroupVersionKind(gvk)
 	}
-	obj = e.dropped(obj)
-	change.Keep()
-	return obj, nil
+	return e.dropped(obj), notes, nil
 }
 
 func (protobufEncoding[T]) status(data []byte, into *metav1.Status) error {

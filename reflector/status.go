@@ -381,7 +381,6 @@ func (s *Status) add(part Status) {
 	s.Sharing.Shared += part.Sharing.Shared
 	s.Sharing.Entries += part.Sharing.Entries
 	s.Sharing.Held += part.Sharing.Held
-	s.Sharing.Changing += part.Sharing.Changing
 }
 
 // earlier is the earlier of two times, of which the first one does not count yet if there is only

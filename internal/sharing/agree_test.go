@@ -100,17 +100,16 @@ func agree(t *testing.T, memo *sharing.Memo, gvk schema.GroupVersionKind, data [
 	plain := newObject(t, gvk).(message)
 	plainErr := plain.Unmarshal(slices.Clone(data))
 	var all []made
-	var last *byte
+	var last any
+	var notes sharing.Notes
 	for i := range 5 {
 		ours, input := newObject(t, gvk).(message), slices.Clone(data)
 		var err error
 		if i < 2 {
 			err = memo.Unmarshal(input, ours)
 		} else {
-			var change sharing.Change
-			change, err = memo.UnmarshalChange([]byte(gvk.String()), last, last != nil, input, ours)
-			change.Keep()
-			last = (*byte)(reflect.ValueOf(ours).UnsafePointer())
+			notes, err = memo.UnmarshalChange(last, notes, input, ours)
+			last = ours
 		}
 		for i := range input {
 			input[i] = 0xff // the buffer is the caller's again

@@ -3,156 +3,45 @@ package sharing
 import (
 	"reflect"
 	"slices"
-	"weak"
 )
 
 // A change of an object differs from its last state in few parts. So the bytes of each part are
 // compared with the Go value that the last state has there. An equal part is taken over without a
 // hash or a copy, such as a name, an address or the whole spec of this object alone.
 //
-// The reader's store has the last state, and only a weak pointer leads to it. A caller without such
-// pointers of its own leaves them to the memo, which keeps them by the object's UID.
-
-// latest leads to the state of an object after its last change.
-type latest struct {
-	uid   string
-	typ   reflect.Type // of state
-	state weak.Pointer[byte]
-	notes []note
-	size  int // the estimate of the entry
-}
-
-// changes are the objects that changed lately, by UID, in two generations. They are under the
-// memo's lock.
-type changes struct {
-	young, old map[string]latest
-	bytes      int   // of young
-	kept       habit // whether last states are still there: a reader may keep something else
-}
-
-func (c *changes) clear() { c.young, c.old, c.bytes = nil, nil, 0 }
-
-// of returns the entry of an object that changes now. Worth is false if changes are not worth
-// noting.
-func (c *changes) of(uid []byte) (known latest, worth bool) {
-	if !c.kept.wanted() {
-		return known, false
-	}
-	known, young := c.young[string(uid)]
-	if !young {
-		known = c.old[string(uid)]
-	}
-	return known, true
-}
-
-// lastState returns the address of an object's last state: last if the caller knows it, else that
-// of the entry, unless the caller holds its objects and has none. Notes of another state are left
-// out.
-//
-// A caller that knows last reads no weak pointer: to read one waits while a garbage collection
-// ends. So it is not read under the lock either, which others need.
-func (m *Memo) lastState(known *latest, last *byte, held bool, typ reflect.Type) *byte {
-	same := false
-	switch {
-	case last != nil:
-		same = known.typ == typ && known.state == weak.Make(last)
-	case !held && known.typ != nil:
-		if known.typ == typ {
-			last = known.state.Value()
-		}
-		same = last != nil
-		m.mu.Lock()
-		m.changed.kept.looked(same)
-		m.mu.Unlock()
-	}
-	if !same {
-		known.notes = nil
-	}
-	return last
-}
-
-// Change is an object that UnmarshalChange has decoded. Keep on a zero Change does nothing.
-type Change struct {
-	memo *Memo
-	now  latest
-}
-
-// Keep notes the state that was decoded. From now on it must not be modified.
-func (c Change) Keep() {
-	m := c.memo
-	if m == nil {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := &m.changed
-	if last, known := all.young[c.now.uid]; known {
-		all.bytes -= last.size
-	}
-	if all.bytes += c.now.size; all.young == nil || all.bytes > m.limits.generation(m.size.bytes) {
-		all.old, all.young, all.bytes = all.young, map[string]latest{}, c.now.size
-	}
-	delete(all.old, c.now.uid)
-	all.young[c.now.uid] = c.now
-}
-
-// Forget drops the notes of a deleted object.
-func (m *Memo) Forget(uid []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c := &m.changed
-	if last, known := c.young[string(uid)]; known {
-		c.bytes -= last.size
-		delete(c.young, string(uid))
-	}
-	delete(c.old, string(uid))
-}
+// The reader has the last state, and keeps the notes. So no weak pointer has to be read, which
+// waits while a garbage collection ends.
 
 // Follows reports whether UnmarshalChange would compare an object of that size with its last state.
 // A nil memo follows nothing.
 func (m *Memo) Follows(size int) bool { return m != nil && size >= m.limits.follow }
 
-// UnmarshalChange is [Memo.Unmarshal] for a new state of an object. A reader that holds its objects
-// gives the address of the last state, an object of obj's type that nobody modifies; nil if it has
-// none. For other readers, the memo looks for the state that was kept by [Change.Keep].
-func (m *Memo) UnmarshalChange(uid []byte, last *byte, held bool, data []byte, obj unmarshaler) (c Change, err error) {
-	v := reflect.ValueOf(obj)
-	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || !m.Follows(len(data)) {
-		return c, m.unmarshal(data, obj, false)
+// UnmarshalChange is [Memo.Unmarshal] for a new state of an object. Last is the last state, which
+// nobody modifies, and of no use unless it is of obj's type. Noted is what its decoding returned, or
+// nil. The caller keeps the returned notes, with obj, for the next change.
+func (m *Memo) UnmarshalChange(last any, noted Notes, data []byte, obj unmarshaler) (now Notes, err error) {
+	v, from := reflect.ValueOf(obj), reflect.ValueOf(last)
+	if !m.Follows(len(data)) || !from.IsValid() || from.Type() != v.Type() || v.Kind() != reflect.Pointer || from.IsNil() {
+		return nil, m.unmarshal(data, obj, false)
 	}
 	d := m.take(len(data), false)
 	if d == nil {
-		return c, obj.Unmarshal(data)
+		return nil, obj.Unmarshal(data)
 	}
-	m.mu.Lock()
-	known, worth := m.changed.of(uid)
-	m.mu.Unlock()
-	at := last
-	if worth {
-		at = m.lastState(&known, last, held, v.Type())
+	d.changes++
+	was := before{at: 1 << (5 * step), shift: outerShift, all: len(noted) == 0 || d.changes%notedAnew == 0}
+	if d.changes%inFull != 0 {
+		was.ref = refTo(from)
 	}
-	if d.changes++; d.changes%inFull == 0 {
-		at = nil
-	}
-	was := before{shift: outerShift, all: len(known.notes) == 0 || d.changes%notedAnew == 0}
-	if at != nil || worth {
-		was.ref, was.at = refTo(reflect.ValueOf(at)), 1<<(5*step)
-	}
-	d.notes = notes{was: known.notes, now: d.notes.now[:0]}
-	err = d.object(v, obj, data, was)
-	if err == nil && worth && (!held || len(d.notes.now) > 0) {
-		if known.uid == "" {
-			known.uid = string(uid)
+	d.notes = notes{was: noted, now: d.notes.now[:0]}
+	if err = d.object(v, obj, data, was); err == nil {
+		if now = noted; !slices.Equal(d.notes.now, noted) {
+			now = slices.Clone(d.notes.now)
 		}
-		if !slices.Equal(d.notes.now, known.notes) {
-			known.notes = slices.Clone(d.notes.now)
-		}
-		known.typ, known.state, known.size = v.Type(), weak.Make(as[byte](refTo(v))), latestBytes+noteBytes*len(known.notes)
-		c = Change{m, known}
 	}
 	d.notes.was = nil
 	m.giveBack(d)
-	return c, err
+	return now, err
 }
 
 // part decodes a message or the run of a repeated field: beside the value that the last state has

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand"
 	"reflect"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -33,24 +32,31 @@ func changing(i, state int) *corev1.Pod {
 	return pod
 }
 
-// follower decodes changes and keeps the last state of each object.
+// follower decodes changes and keeps the last state of each object, with its notes.
 type follower struct {
-	memo *sharing.Memo
-	mu   sync.Mutex
-	last map[types.UID]*corev1.Pod
+	memo  *sharing.Memo
+	mu    sync.Mutex
+	last  map[types.UID]*corev1.Pod
+	notes map[types.UID]sharing.Notes
+}
+
+func follow(memo *sharing.Memo) *follower {
+	return &follower{memo: memo, last: map[types.UID]*corev1.Pod{}, notes: map[types.UID]sharing.Notes{}}
 }
 
 func (f *follower) decode(t *testing.T, want *corev1.Pod) *corev1.Pod {
 	data, err := want.Marshal()
 	require.NoError(t, err)
 	got := &corev1.Pod{}
-	change, err := f.memo.UnmarshalChange([]byte(want.UID), nil, false, data, got)
+	f.mu.Lock()
+	last, notes := f.last[want.UID], f.notes[want.UID]
+	f.mu.Unlock()
+	notes, err = f.memo.UnmarshalChange(last, notes, data, got)
 	require.NoError(t, err)
 	clear(data)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.last[want.UID] = got
-	change.Keep()
+	f.last[want.UID], f.notes[want.UID] = got, notes
 	return got
 }
 
@@ -59,7 +65,7 @@ func sameMap(a, b map[string]string) bool {
 }
 
 func TestAChangeTakesOverWhatIsTheObjectsOwn(t *testing.T) {
-	f := &follower{memo: newMemo(t), last: map[types.UID]*corev1.Pod{}}
+	f := follow(newMemo(t))
 	const pods, states = 50, 20
 	// The memo learns that no part of one pod is found in another, and looks no more.
 	for i := range 10_000 {
@@ -87,34 +93,32 @@ func TestAChangeTakesOverWhatIsTheObjectsOwn(t *testing.T) {
 	}
 }
 
-// TestChangesAreBounded: neither an object of very many parts nor very many objects are followed
-// whole.
-func TestChangesAreBounded(t *testing.T) {
-	memo := newMemo(t)
+// TestNotesAreBounded: an object of very many parts is not noted whole.
+func TestNotesAreBounded(t *testing.T) {
+	f := follow(newMemo(t))
 	large := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "large"}}
 	for i := range 3000 {
 		large.Spec.Volumes = append(large.Spec.Volumes, corev1.Volume{Name: fmt.Sprintf("a volume of its own, number %d of very many", i)})
+		large.Spec.Tolerations = append(large.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprintf("a toleration of its own, number %d of very many", i)})
 	}
-	for state := range 3 {
+	for i := range 16 { // lists with a note for each element
+		large.Spec.Containers = append(large.Spec.Containers, corev1.Container{Name: fmt.Sprintf("a container of its own, number %d of very many", i)})
+		large.Spec.InitContainers = append(large.Spec.InitContainers, corev1.Container{Name: fmt.Sprintf("a container of its own, number %d of very many", i)})
+		large.Spec.EphemeralContainers = append(large.Spec.EphemeralContainers, corev1.EphemeralContainer{TargetContainerName: fmt.Sprintf("a container of its own, number %d of very many", i)})
+		large.Spec.HostAliases = append(large.Spec.HostAliases, corev1.HostAlias{IP: fmt.Sprintf("an address of its own, number %d of very many", i)})
+	}
+	for state := range 5 {
 		large.ResourceVersion, large.Spec.NodeName = fmt.Sprint(state), fmt.Sprint(state)
-		data, err := large.Marshal()
-		require.NoError(t, err)
-		got := &corev1.Pod{}
-		change, err := memo.UnmarshalChange([]byte("large"), nil, false, data, got)
-		require.NoError(t, err)
-		require.Equal(t, large, got)
-		change.Keep()
+		for i := range large.Spec.Containers { // every other element differs, so that no run is noted whole
+			if i%2 == 0 {
+				large.Spec.Containers[i].Image, large.Spec.InitContainers[i].Image = fmt.Sprint(state), fmt.Sprint(state)
+				large.Spec.EphemeralContainers[i].Image, large.Spec.HostAliases[i].Hostnames = fmt.Sprint(state), []string{fmt.Sprint(state)}
+			}
+		}
+		require.Equal(t, large, f.decode(t, large))
+		require.LessOrEqual(t, len(f.notes["large"]), 48)
 	}
-	const most = 1 << 20 / 192 // notes
-	memo.Listed(100, 8<<20)
-	small := &corev1.Pod{}
-	for i := range 100_000 {
-		change, err := memo.UnmarshalChange(fmt.Appendf(nil, "small-%d", i), nil, false, nil, small)
-		require.NoError(t, err)
-		change.Keep()
-	}
-	require.LessOrEqual(t, memo.Stats().Changing, 2*most)
-	require.Greater(t, memo.Stats().Changing, most)
+	require.NotEmpty(t, f.notes["large"])
 }
 
 // TestTheFirstChangeTakesOverWhatTheListDecoded: the caller has the state, of which the memo notes
@@ -133,7 +137,7 @@ func TestTheFirstChangeTakesOverWhatTheListDecoded(t *testing.T) {
 		}
 		data, err = want.Marshal()
 		require.NoError(t, err)
-		_, err = memo.UnmarshalChange([]byte(listed.UID), (*byte)(reflect.ValueOf(listed).UnsafePointer()), true, data, changed)
+		_, err = memo.UnmarshalChange(listed, nil, data, changed)
 		require.NoError(t, err)
 		require.Equal(t, want, changed)
 		require.Equal(t, changing(i, 0), listed)
@@ -142,7 +146,6 @@ func TestTheFirstChangeTakesOverWhatTheListDecoded(t *testing.T) {
 		}
 	}
 	require.Greater(t, taken, 80, "of all changes, one in 32 is decoded in full")
-	require.Zero(t, memo.Stats().Changing, "without Keep, nothing is noted")
 }
 
 // TestAStateThatWasWrittenIntoIsNotTakenOver: its parts are compared with the bytes.
@@ -156,30 +159,10 @@ func TestAStateThatWasWrittenIntoIsNotTakenOver(t *testing.T) {
 		listed.Spec.Containers[0].Args[0] = "written"
 		listed.Annotations["written"] = "too"
 		listed.Spec.Priority = new(int32)
-		_, err = memo.UnmarshalChange([]byte(listed.UID), (*byte)(reflect.ValueOf(listed).UnsafePointer()), true, data, changed)
+		_, err = memo.UnmarshalChange(listed, nil, data, changed)
 		require.NoError(t, err)
 		require.Equal(t, changing(i, 0), changed)
 	}
-}
-
-// TestAStateThatNobodyKeepsIsNotUsed: there is nothing to take over, and the memo soon notes no
-// more.
-func TestAStateThatNobodyKeepsIsNotUsed(t *testing.T) {
-	memo := newMemo(t)
-	for i := range 200 {
-		for state := range 2 {
-			want, got := changing(i, state), &corev1.Pod{}
-			data, err := want.Marshal()
-			require.NoError(t, err)
-			change, err := memo.UnmarshalChange([]byte(want.UID), nil, false, data, got)
-			require.NoError(t, err)
-			require.Equal(t, want, got)
-			change.Keep()
-			runtime.GC() // frees the state
-		}
-	}
-	require.Greater(t, memo.Stats().Changing, 50, "as many as it takes to learn")
-	require.Less(t, memo.Stats().Changing, 100)
 }
 
 // TestPartsOfAnotherFormAreForgotten: where a message turns out to be decoded as a whole, what
@@ -194,14 +177,17 @@ func TestPartsOfAnotherFormAreForgotten(t *testing.T) {
 	head := field(1, &metav1.ObjectMeta{Name: "a"})
 	usual := slices.Concat(head, spec("a node with a name that is worth a key"))
 	memo := newMemo(t)
+	var last *corev1.Pod
+	var notes sharing.Notes
 	for i := range 4 {
 		for _, data := range [][]byte{usual, slices.Concat(spec("a node with a name that is worth a key"), head, spec("another one"))} {
 			plain, ours := &corev1.Pod{}, &corev1.Pod{}
 			require.NoError(t, plain.Unmarshal(data))
-			change, err := memo.UnmarshalChange([]byte("the one"), nil, false, data, ours)
+			var err error
+			notes, err = memo.UnmarshalChange(last, notes, data, ours)
 			require.NoError(t, err)
 			require.Equal(t, plain, ours, i)
-			change.Keep()
+			last = ours
 		}
 	}
 }
@@ -210,22 +196,26 @@ func TestPartsOfAnotherFormAreForgotten(t *testing.T) {
 // the text of the last state.
 func TestATextOfAnotherWireTypeIsRefused(t *testing.T) {
 	memo := newMemo(t)
+	var last *metav1.ListMeta
+	var notes sharing.Notes
 	for _, row := range []struct {
 		data []byte
 		ok   bool
 	}{{[]byte{0x1a, 0}, true}, {[]byte{0x1a, 0}, true}, {[]byte{0x18, 0}, false}, {[]byte{0x1a, 0}, true}} {
 		plain, ours := &metav1.ListMeta{}, &metav1.ListMeta{}
 		require.Equal(t, row.ok, plain.Unmarshal(row.data) == nil)
-		change, err := memo.UnmarshalChange([]byte("the one"), nil, false, row.data, ours)
+		now, err := memo.UnmarshalChange(last, notes, row.data, ours)
 		require.Equal(t, row.ok, err == nil)
-		change.Keep()
+		if err == nil {
+			last, notes = ours, now
+		}
 	}
 }
 
 // TestStatesOfOneObjectAtOnce: a round of a watch may have several states of one object, which
 // end in any order.
 func TestStatesOfOneObjectAtOnce(t *testing.T) {
-	f := &follower{memo: newMemo(t), last: map[types.UID]*corev1.Pod{}}
+	f := follow(newMemo(t))
 	var all sync.WaitGroup
 	for worker := range 4 {
 		all.Go(func() {
@@ -245,6 +235,8 @@ func TestChangesAgreeWhateverTheirForm(t *testing.T) {
 	random := source(t)
 	memo := newMemo(t)
 	var all []made
+	var last *corev1.Pod
+	var notes sharing.Notes
 	pods := neighbours()
 	for range 2000 {
 		data, err := pods[random.Intn(len(pods))].Marshal()
@@ -257,13 +249,13 @@ func TestChangesAgreeWhateverTheirForm(t *testing.T) {
 		}
 		plain, ours := &corev1.Pod{}, &corev1.Pod{}
 		plainErr := plain.Unmarshal(slices.Clone(data))
-		change, err := memo.UnmarshalChange([]byte("the one"), nil, false, data, ours)
+		now, err := memo.UnmarshalChange(last, notes, data, ours)
 		require.Equal(t, plainErr == nil, err == nil)
 		if err != nil {
 			continue
 		}
 		requireSame(t, podKind, plain, ours)
-		change.Keep()
+		last, notes = ours, now
 		all = append(all, made{ours, plain})
 	}
 	for _, m := range all {
@@ -275,7 +267,7 @@ func TestChangesAgreeWhateverTheirForm(t *testing.T) {
 // TestAListThatMoves: after the first container is gone, the parts of others are noted where they
 // stand now.
 func TestAListThatMoves(t *testing.T) {
-	f := &follower{memo: newMemo(t), last: map[types.UID]*corev1.Pod{}}
+	f := follow(newMemo(t))
 	for _, containers := range [][]string{
 		{"a one 0", "b two 0", "c three 0", "d four 0"},
 		{"b two 0", "c three 1", "d four 1"},
@@ -297,7 +289,7 @@ func TestAListThatMoves(t *testing.T) {
 // TestAListThatGrows: its old elements are the bytes that were noted, which have more behind them
 // now. The parts around it are taken over.
 func TestAListThatGrows(t *testing.T) {
-	f := &follower{memo: newMemo(t), last: map[types.UID]*corev1.Pod{}}
+	f := follow(newMemo(t))
 	var last *corev1.Pod
 	for state := range 8 {
 		want := changing(1, state)
@@ -323,16 +315,17 @@ func TestChangesOfEveryType(t *testing.T) {
 		memo.NeverRest()
 		var all []made
 		for gvk, data := range messages(t, fill) {
-			var last *byte
+			var last any
+			var notes sharing.Notes
 			for range 24 {
 				plain, ours, input := newObject(t, gvk).(message), newObject(t, gvk).(message), slices.Clone(data)
 				require.NoError(t, plain.Unmarshal(data), gvk)
-				change, err := memo.UnmarshalChange([]byte(gvk.String()), last, last != nil, input, ours)
+				var err error
+				notes, err = memo.UnmarshalChange(last, notes, input, ours)
 				require.NoError(t, err, gvk)
 				clear(input)
 				requireSame(t, gvk, plain, ours)
-				change.Keep()
-				last = (*byte)(reflect.ValueOf(ours).UnsafePointer())
+				last = ours
 				all = append(all, made{ours, plain})
 				for range random.Intn(3) {
 					if next := edited(random, data); newObject(t, gvk).(message).Unmarshal(next) == nil {

@@ -82,18 +82,18 @@ func BenchmarkLayers(b *testing.B) {
 		b.Run(without+"/changes", func(b *testing.B) {
 			var m *sharing.Memo
 			state := 0
+			notes := make([]sharing.Notes, benchPods)
 			changes := func(held []any) {
 				if m == nil {
 					m = memo()
 				}
 				for i, data := range protobuf[state%2] {
 					pod := &corev1.Pod{}
-					change, err := m.UnmarshalChange(fmt.Append(nil, i), nil, false, data, pod)
-					if err != nil {
+					var err error
+					if notes[i], err = m.UnmarshalChange(held[i], notes[i], data, pod); err != nil {
 						b.Fatal(err)
 					}
 					held[i] = pod
-					change.Keep()
 				}
 				state++
 			}

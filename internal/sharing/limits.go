@@ -91,8 +91,6 @@ const (
 
 // The last states of objects, and their notes.
 const (
-	latestBytes   = 192      // the estimate of an object without its notes
-	noteBytes     = 32       // of a note
 	minNoted      = 48       // bytes of a part: a smaller one is compared faster than hashed
 	maxNotedBytes = 64 << 10 // a larger part is compared as fast
 	maxNotedList  = 16       // elements of a list: notes of more would take as much memory as they

@@ -15,12 +15,11 @@ type Memo struct {
 	*common
 	size *size // that the kind knows; under mu
 
-	mu      sync.Mutex // of the next five
-	changed changes
-	stats   Stats // but for Entries, Held and Changing
-	listed  size  // the longest list lately
-	arrived int   // bytes decoded before the first list ended
-	last    int   // the index of the last decoder among idle ones
+	mu      sync.Mutex // of the next four
+	stats   Stats      // but for Entries and Held
+	listed  size       // the longest list lately
+	arrived int        // bytes decoded before the first list ended
+	last    int        // the index of the last decoder among idle ones
 }
 
 // Stats tells the size of a [Memo], and how often it was useful.
@@ -30,7 +29,6 @@ type Stats struct {
 	Bytes, Shared uint64 // of all objects on the wire, and those that were not decoded again
 	Entries       int    // values held, of all collections of the kind
 	Held          int    // bytes of wire that they stand for
-	Changing      int    // objects whose last change is noted
 }
 
 // New makes an empty memo that shares with no other. It fails as [Of] does.
@@ -52,7 +50,6 @@ func (m *Memo) Stats() Stats {
 	defer m.mu.Unlock()
 	stats := m.stats
 	stats.Entries, stats.Held = int(m.entries.Load()), int(m.held.Load())
-	stats.Changing = len(m.changed.young) + len(m.changed.old)
 	return stats
 }
 
@@ -67,11 +64,8 @@ func (m *Memo) Listed(objects, bytes int) {
 	m.resize(m.size, m.listed)
 }
 
-// arriveLocked notes an object, as long as the size of the collection is not known.
+// arriveLocked notes an object while the size of the collection is not known.
 func (m *Memo) arriveLocked(bytes int) {
-	if m.listed.bytes > 0 {
-		return
-	}
 	m.arrived = min(m.arrived+bytes, 8*maxArrived)
 	if m.arrived-m.size.bytes > m.size.bytes/arrivedPart {
 		m.resize(m.size, size{m.listed.objects, m.arrived})
@@ -82,7 +76,9 @@ func (m *Memo) arriveLocked(bytes int) {
 // be decoded plainly.
 func (m *Memo) take(size int, added bool) *decoder {
 	m.mu.Lock()
-	m.arriveLocked(size)
+	if m.listed.bytes == 0 {
+		m.arriveLocked(size)
+	}
 	last, early := m.last, m.early.Load() > 0
 	if early {
 		m.stats.Bytes += uint64(size)
@@ -126,9 +122,4 @@ func (m *Memo) giveBack(d *decoder) {
 // their bytes are known, and Doubt makes that decoding right. Most values belong to objects that
 // the digests do not choose. Without Doubt, TestAWriteIntoAHeldObjectIsHealed and
 // TestNoWriteOutlivesARelist fail.
-func (m *Memo) Doubt() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.doubts.Add(1)
-	m.changed.clear()
-}
+func (m *Memo) Doubt() { m.doubts.Add(1) }

@@ -18,9 +18,12 @@ type note struct {
 	size int // bytes on the wire
 }
 
+// Notes are those of one state of an object, at most 1.5 KB.
+type Notes []note
+
 // notes are those of an object's last state, from the part on that is decoded, and those of the
 // state that is decoded. Both are in the order of their paths.
-type notes struct{ was, now []note }
+type notes struct{ was, now Notes }
 
 // verdict is the answer of the notes for a part.
 type verdict uint8
