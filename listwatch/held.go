@@ -144,8 +144,8 @@ func (h *heldCopy[T]) isFrom(c *counterpart[T], data []byte) bool {
 	return is
 }
 
-// settle notes the bytes from which obj was decoded, with the notes of its decoding. It returns obj,
-// or the held object if the two are equal.
+// settle notes the bytes from which obj was decoded, with the notes of its decoding. It returns
+// obj, or the held object if the two are equal.
 func (h *heldCopy[T]) settle(c counterpart[T], data []byte, obj T, notes sharing.Notes) T {
 	if h == nil || h.compares != nil {
 		return obj

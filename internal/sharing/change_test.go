@@ -109,7 +109,7 @@ func TestNotesAreBounded(t *testing.T) {
 	}
 	for state := range 5 {
 		large.ResourceVersion, large.Spec.NodeName = fmt.Sprint(state), fmt.Sprint(state)
-		for i := range large.Spec.Containers { // every other element differs, so that no run is noted whole
+		for i := range large.Spec.Containers { // every other one differs: no run is noted whole
 			if i%2 == 0 {
 				large.Spec.Containers[i].Image, large.Spec.InitContainers[i].Image = fmt.Sprint(state), fmt.Sprint(state)
 				large.Spec.EphemeralContainers[i].Image, large.Spec.HostAliases[i].Hostnames = fmt.Sprint(state), []string{fmt.Sprint(state)}
