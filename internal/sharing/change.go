@@ -17,8 +17,8 @@ import (
 func (m *Memo) Follows(size int) bool { return m != nil && size >= m.limits.follow }
 
 // UnmarshalChange is [Memo.Unmarshal] for a new state of an object. Last is the last state, which
-// nobody modifies, and of no use unless it is of obj's type. Noted is what its decoding returned, or
-// nil. The caller keeps the returned notes, with obj, for the next change.
+// nobody modifies, and of no use unless it is of obj's type. Noted is what its decoding returned,
+// or nil. The caller keeps the returned notes, with obj, for the next change.
 func (m *Memo) UnmarshalChange(last any, noted Notes, data []byte, obj unmarshaler) (now Notes, err error) {
 	v, from := reflect.ValueOf(obj), reflect.ValueOf(last)
 	if !m.Follows(len(data)) || !from.IsValid() || from.Type() != v.Type() || v.Kind() != reflect.Pointer || from.IsNil() {
