@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,13 +23,15 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 	"github.com/tributary-go/tributary/e2e/cluster"
 )
 
 var projects = schema.GroupVersionResource{Group: "platform.example", Version: "v1", Resource: "projects"}
 
 // aggregate has kube-apiserver's aggregator ask a server of this process for projects: it shows
-// each user those with the user's name.
+// each user those with the user's name, and the relay all. It has watch lists, so that a relay could
+// copy them.
 func (w *world) aggregate(t *testing.T, owners ...string) {
 	t.Helper()
 	answer := func(answer http.ResponseWriter, body any) {
@@ -44,10 +47,6 @@ func (w *world) aggregate(t *testing.T, owners ...string) {
 		})
 	})
 	mux.HandleFunc("GET /apis/"+version+"/projects", func(out http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("watch") != "" {
-			out.WriteHeader(http.StatusUnprocessableEntity)
-			return
-		}
 		items := []any{}
 		for i, owner := range owners {
 			if user := r.Header.Get("X-Remote-User"); user == owner || user == cluster.AgentUser {
@@ -56,6 +55,24 @@ func (w *world) aggregate(t *testing.T, owners ...string) {
 					"metadata": map[string]any{"name": fmt.Sprint("project-", i), "uid": strconv.Itoa(i), "resourceVersion": "1"},
 				})
 			}
+		}
+		if watches := r.URL.Query().Get("watch"); watches == "1" || watches == "true" {
+			events := []any{}
+			if r.URL.Query().Get("sendInitialEvents") == "true" {
+				for _, item := range items {
+					events = append(events, map[string]any{"type": "ADDED", "object": item})
+				}
+				events = append(events, map[string]any{"type": "BOOKMARK", "object": map[string]any{
+					"apiVersion": version, "kind": "Project", "metadata": map[string]any{
+						"resourceVersion": "1", "annotations": map[string]any{metav1.InitialEventsAnnotationKey: "true"}},
+				}})
+			}
+			for _, event := range events {
+				answer(out, event)
+			}
+			_ = http.NewResponseController(out).Flush()
+			<-r.Context().Done()
+			return
 		}
 		answer(out, map[string]any{"apiVersion": version, "kind": "ProjectList", "metadata": map[string]any{"resourceVersion": "1"}, "items": items})
 	})
@@ -142,11 +159,17 @@ func TestRelayBehindAFrontThatCleansPaths(t *testing.T) {
 		r.Out.URL.Path, r.Out.URL.RawPath = path.Clean(r.In.URL.Path), ""
 	}})
 	t.Cleanup(front.Close)
-	r := w.relay(&rest.Config{Host: front.URL, BearerToken: cluster.Agent}, impatient())
-	config := r.config(cluster.Nobody)
-	config.NextProtos = []string{"http/1.1"} // in which such a Connection can be sent
-	as, err := rest.TransportFor(config)
-	require.NoError(t, err)
+	authority, _ := c.Certificate()
+	r := w.relay(&rest.Config{Host: front.URL, BearerToken: cluster.Agent}, append(impatient(), reviews.WithClientCA(authority)))
+	certified := r.config("") // the relay asks for it, and impersonates it
+	certified.CertData, certified.KeyData = c.ClientCertificate("unnamed", time.Now().Add(time.Hour))
+	var clients []http.RoundTripper
+	for _, config := range []*rest.Config{r.config(cluster.Nobody), certified} {
+		config.NextProtos = []string{"http/1.1"} // in which such a Connection can be sent
+		as, err := rest.TransportFor(config)
+		require.NoError(t, err)
+		clients = append(clients, as)
+	}
 	for _, target := range []string{
 		"/openapi/../api/v1/secrets", "/openapi/%2e%2e/api/v1/secrets", "/apis/../api/v1/secrets", "/apis/../metrics", "/version/../api/v1/secrets",
 		"/openapi//../api/v1/secrets", "//api/v1/secrets", "/openapi/v3/../../api/v1/namespaces/default/secrets/theirs",
@@ -158,13 +181,15 @@ func TestRelayBehindAFrontThatCleansPaths(t *testing.T) {
 				request.URL.Opaque, request.URL.Path = "", target
 			}
 			request.Header = header.Clone()
-			response, err := as.RoundTrip(request)
-			require.NoError(t, err)
-			body, err := io.ReadAll(response.Body)
-			require.NoError(t, err)
-			require.NoError(t, response.Body.Close())
-			require.GreaterOrEqual(t, response.StatusCode, 400, "%s: %.200s", target, body)
-			require.NotContains(t, string(body), "theirs", target)
+			for _, as := range clients {
+				response, err := as.RoundTrip(request)
+				require.NoError(t, err)
+				body, err := io.ReadAll(response.Body)
+				require.NoError(t, err)
+				require.NoError(t, response.Body.Close())
+				require.GreaterOrEqual(t, response.StatusCode, 400, "%s: %.200s", target, body)
+				require.NotContains(t, string(body), base64.StdEncoding.EncodeToString([]byte("very-secret")), target)
+			}
 		}
 	}
 }
