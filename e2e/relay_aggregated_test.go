@@ -30,8 +30,8 @@ import (
 var projects = schema.GroupVersionResource{Group: "platform.example", Version: "v1", Resource: "projects"}
 
 // aggregate has kube-apiserver's aggregator ask a server of this process for projects: it shows
-// each user those with the user's name, and the relay all. It has watch lists, so that a relay could
-// copy them.
+// each user those with the user's name, and the relay all. It has watch lists, so that a relay
+// could copy them.
 func (w *world) aggregate(t *testing.T, owners ...string) {
 	t.Helper()
 	answer := func(answer http.ResponseWriter, body any) {
