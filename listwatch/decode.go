@@ -64,8 +64,12 @@ type decoder[T store.Object] struct {
 	fleeting   bool           // nothing may be remembered of the objects: they are Secrets
 }
 
-// keeper makes the object of a reader that keeps bytes; see [ListWatch.Encoded].
-type keeper[T store.Object] func(e encoding[T], data []byte, kind schema.GroupVersionKind) (T, error)
+// keeper makes the objects of a reader that keeps bytes; see [ListWatch.Encoded]. decode does so by
+// decoding: a bookmark's annotations count, and are not read off the bytes.
+type keeper[T store.Object] interface {
+	keep(e encoding[T], data []byte, kind schema.GroupVersionKind) (T, error)
+	decode(e encoding[T], data []byte, kind schema.GroupVersionKind) (T, error)
+}
 
 // errStopped: the consumer left its loop.
 var errStopped = errors.New("stopped")
@@ -106,7 +110,7 @@ func (d *decoder[T]) object(e encoding[T], data []byte, kind schema.GroupVersion
 		d.plain.Add(uint64(len(data)))
 	}
 	if d.keep != nil {
-		obj, err := d.keep(e, data, kind)
+		obj, err := d.keep.keep(e, data, kind)
 		return obj, nil, err
 	}
 	return e.object(data, kind, last)
@@ -279,7 +283,11 @@ func (d *decoder[T]) event(e encoding[T], f frame[T]) (Event[T], error) {
 	}
 	var notes sharing.Notes
 	obj, err := none, f.sealed
-	if err == nil {
+	switch {
+	case err != nil:
+	case kind == watch.Bookmark && d.keep != nil:
+		obj, err = d.keep.decode(e, f.object, f.kind)
+	default:
 		obj, notes, err = d.object(e, f.object, f.kind, f.last)
 	}
 	if err == nil && kind != watch.Bookmark {

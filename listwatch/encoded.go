@@ -78,21 +78,21 @@ func newChecker[T store.Object](d *decoder[T], fleeting bool) *decoder[*store.En
 	}
 	return &decoder[*store.Encoded]{
 		new: func() *store.Encoded { return new(store.Encoded) }, kind: d.kind, protobuf: d.protobuf, limit: d.limit,
-		plain: new(atomic.Uint64), asClientGo: d.asClientGo, keep: c.keep, fleeting: fleeting, cuts: d.drop,
+		plain: new(atomic.Uint64), asClientGo: d.asClientGo, keep: c, fleeting: fleeting, cuts: d.drop,
 	}
 }
 
-// keep is [encoding.object] for a reader that keeps bytes.
+// keep implements keeper.
 func (c checker[T]) keep(e encoding[*store.Encoded], data []byte, kind schema.GroupVersionKind) (*store.Encoded, error) {
-	if _, isJSON := e.(jsonEncoding[*store.Encoded]); isJSON {
-		return c.json(data, kind)
+	if isJSON(e) {
+		return c.json(e, data, kind)
 	}
 	if err := c.decoder.check(kind.Kind); err != nil {
 		return nil, err
 	}
 	id := protobufIdentity(data)
 	if len(id.name) == 0 || !c.messages.Accepts(data) {
-		return c.decode(protobufEncoding[T]{c.decoder}, data, kind)
+		return c.decode(e, data, kind)
 	}
 	out := c.kept(id, data)
 	if c.decoder.kind == "" {
@@ -101,7 +101,7 @@ func (c checker[T]) keep(e encoding[*store.Encoded], data []byte, kind schema.Gr
 	return out, nil
 }
 
-func (c checker[T]) json(data []byte, kind schema.GroupVersionKind) (*store.Encoded, error) {
+func (c checker[T]) json(e encoding[*store.Encoded], data []byte, kind schema.GroupVersionKind) (*store.Encoded, error) {
 	if c.trees {
 		t, ok := checked.JSON(data)
 		if ok && len(t.Name) > 0 && len(t.Kind) > 0 && len(t.APIVersion) > 0 {
@@ -110,7 +110,7 @@ func (c checker[T]) json(data []byte, kind schema.GroupVersionKind) (*store.Enco
 			return out, nil
 		}
 	}
-	out, err := c.decode(jsonEncoding[T]{c.decoder}, data, kind)
+	out, err := c.decode(e, data, kind)
 	// The document tells more than the type. Without managed fields, the object is all that counts.
 	if err == nil && c.decoder.kind != "" && !c.decoder.drop {
 		out.Keep(data)
@@ -119,12 +119,22 @@ func (c checker[T]) json(data []byte, kind schema.GroupVersionKind) (*store.Enco
 	return out, err
 }
 
-func (c checker[T]) decode(e encoding[T], data []byte, kind schema.GroupVersionKind) (*store.Encoded, error) {
-	obj, _, err := e.object(data, kind, lastState{})
+// decode implements keeper.
+func (c checker[T]) decode(e encoding[*store.Encoded], data []byte, kind schema.GroupVersionKind) (*store.Encoded, error) {
+	var of encoding[T] = protobufEncoding[T]{c.decoder}
+	if isJSON(e) {
+		of = jsonEncoding[T]{c.decoder}
+	}
+	obj, _, err := of.object(data, kind, lastState{})
 	if err != nil {
 		return nil, err
 	}
 	return decodedOf(obj, c.fleeting), nil
+}
+
+func isJSON(e encoding[*store.Encoded]) bool {
+	_, is := e.(jsonEncoding[*store.Encoded])
+	return is
 }
 
 // kept is an object in its bytes.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
 
@@ -123,6 +124,26 @@ func TestEncodedIsWhatIsDecoded(t *testing.T) {
 	}
 	require.Greater(t, kept, 1000, "most need no decoding")
 	require.Greater(t, lean, 1000, "nor without managed fields")
+}
+
+// TestANamedBookmarkEndsAList: a bookmark's annotations count in each form, though its bytes could
+// be kept.
+func TestANamedBookmarkEndsAList(t *testing.T) {
+	pod := somePod(1, 100)
+	pod.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	protobuf, text := podFrame(t, watch.Bookmark, pod), []byte(jsonEvent(t, watch.Bookmark, pod))
+	requireSameEncoded(t, false, newPod, protobuf, nil)
+	requireSameEncoded(t, false, newPod, text, nil)
+	requireSameEncoded(t, false, newTree, text, nil)
+	requireSameEncoded(t, true, newTree, text, nil)
+	ended := false
+	require.NoError(t, newChecker(podDecoder(maxObject), false).watch(bytes.NewReader(protobuf),
+		func(e Event[*store.Encoded], err error) bool {
+			require.NoError(t, err)
+			ended = e.InitialEventsEnd
+			return true
+		}))
+	require.True(t, ended)
 }
 
 func newPod() *corev1.Pod                    { return new(corev1.Pod) }
