@@ -105,9 +105,9 @@
 // Its collections are as ever, with these differences:
 //
 //   - Get and List decode an object into one that is the reader's own, without a copy. A Get takes
-//     about as long as the copy of a pod. A List decodes each object that it looks at: those of the
-//     namespace, or of the field index. So selectors cost more, and UnsafeDisableDeepCopy saves
-//     nothing.
+//     about as long as the copy of a pod. A List decodes the objects of the namespace whose labels
+//     match: labels are read off the bytes. To select 50 of 5,000 pods so takes 18 ms and 3 MB. By
+//     a field index it decodes all objects under the value. UnsafeDisableDeepCopy saves nothing.
 //   - Each handler decodes both objects of an event. A watch with builder.OnlyMetadata is a packed
 //     collection of its own, of metadata.
 //   - Two reads return two objects. A transform is called once, when an object comes.

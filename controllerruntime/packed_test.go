@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tributary-go/tributary/controllerruntime"
+	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/store/packed"
 )
 
@@ -27,14 +30,15 @@ func ExamplePacked() {
 }
 
 // TestPackedCaches runs the tests of this package with all kinds packed. Left out are those of what
-// differs: the memory of decoded objects, a transform before each read, and reads that share.
+// differs: the memory of decoded objects, a transform before each read, reads that share, and a
+// store of the test's own.
 func TestPackedCaches(t *testing.T) {
 	if os.Getenv(packAll) != "" {
 		t.Skip("all kinds are packed")
 	}
 	self, err := os.Executable()
 	require.NoError(t, err)
-	run := exec.CommandContext(t.Context(), self, "-test.skip", "^(TestBill|TestSelectorsBeforeCopies|TestCopies|TestTransforms)$|Example|Fuzz")
+	run := exec.CommandContext(t.Context(), self, "-test.skip", "^(TestBill|TestSelectorsBeforeCopies|TestCopies|TestTransforms|TestPackedLabelsAreReadAtRest)$|Example|Fuzz")
 	run.Env = append(os.Environ(), packAll+"=1")
 	out, err := run.CombinedOutput()
 	require.NoError(t, err, string(out))
@@ -112,6 +116,61 @@ func TestPackedNamespaces(t *testing.T) {
 			})
 		})
 	}
+}
+
+// opening is the form of a store at rest that counts the objects which it opens.
+type opening struct{ opened *atomic.Int64 }
+
+// resting reads an object at rest, which is its own entry.
+type resting struct{ obj clientgo.Object }
+
+func (r resting) Labels() map[string]string { return r.obj.GetLabels() }
+func (r resting) Object() store.Object      { return r.obj }
+func (resting) Field(string) string         { panic("there is no index of a field") }
+func (resting) Done()                       {}
+
+func (opening) Arrive(_ string, item, _ store.Entry) (store.Entry, store.Reading, error) {
+	return item, nil, nil
+}
+func (opening) Read(entry store.Entry) store.Reading { return resting{entry.(clientgo.Object)} }
+func (o opening) Open(entry store.Entry) clientgo.Object {
+	o.opened.Add(1)
+	return entry.(clientgo.Object).DeepCopyObject().(clientgo.Object)
+}
+
+// openingStore is a store of that form, as the option takes it.
+type openingStore struct {
+	*store.Indexer[clientgo.Object]
+}
+
+func (openingStore) LearnNothing() {}
+
+// TestPackedLabelsAreReadAtRest: a list by labels opens the objects that it returns.
+func TestPackedLabelsAreReadAtRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		for i := range 100 {
+			pods.Create(pod(fmt.Sprint("ns", i%2), fmt.Sprint("p", i), "n1"))
+		}
+		var opened atomic.Int64
+		like := func(clientgo.Object) func(...store.AnyIndex[clientgo.Object]) openingStore {
+			return func(indexes ...store.AnyIndex[clientgo.Object]) openingStore {
+				return openingStore{store.NewFormed(opening{&opened}, indexes...)}
+			}
+		}
+		c := newCache(t, pods, cache.Options{}, controllerruntime.Packed(like))
+		_, err := c.GetInformer(t.Context(), &corev1.Pod{})
+		require.NoError(t, err)
+		start(t, c)
+		for labels, want := range map[string][]string{"p7": {"ns1/p7"}, "none": nil} {
+			opened.Store(0)
+			require.Equal(t, want, list(t, c, client.MatchingLabels{"app": labels}))
+			require.Equal(t, len(want), int(opened.Load()))
+		}
+		opened.Store(0)
+		require.Len(t, list(t, c, client.HasLabels{"app"}, client.InNamespace("ns1"), client.Limit(5)), 5)
+		require.LessOrEqual(t, int(opened.Load()), 6)
+	})
 }
 
 // TestPackedRefuses: a function that is nil, and a kind that the scheme does not know.

@@ -93,18 +93,16 @@ func (c *collection) list(out client.ObjectList, options client.ListOptions) err
 		return c.unknownNamespace("list", options.Namespace)
 	}
 	now := c.copy.Snapshot()
-	candidates, err := c.candidates(now, options)
+	selected, err := c.selected(now, options)
 	if err != nil {
 		return err
 	}
 	var found []object
-	for obj := range candidates {
+	for obj := range selected {
 		if options.Limit > 0 && int64(len(found)) == options.Limit {
 			break
 		}
-		if options.LabelSelector == nil || options.LabelSelector.Matches(labels.Set(obj.GetLabels())) {
-			found = append(found, obj)
-		}
+		found = append(found, obj)
 	}
 	if err := c.fill(out, found, options.UnsafeDisableDeepCopy); err != nil {
 		return err
@@ -114,13 +112,23 @@ func (c *collection) list(out client.ObjectList, options client.ListOptions) err
 	return nil
 }
 
-// candidates yields the objects of a namespace that match the field selector, by an index if there
-// is one.
-func (c *collection) candidates(now store.Snapshot[object], options client.ListOptions) (iter.Seq[object], error) {
-	if options.FieldSelector != nil {
-		return c.byFields(now, options.Namespace, options.FieldSelector)
+// selected yields the objects of a namespace that match the selectors. Without a field selector, a
+// packed object is decoded only if its labels match.
+func (c *collection) selected(now store.Snapshot[object], options client.ListOptions) (iter.Seq[object], error) {
+	if options.FieldSelector == nil {
+		return now.Select(options.Namespace, options.LabelSelector), nil
 	}
-	return now.InNamespace(options.Namespace), nil
+	found, err := c.byFields(now, options.Namespace, options.FieldSelector)
+	if err != nil || options.LabelSelector == nil {
+		return found, err
+	}
+	return func(yield func(object) bool) {
+		for obj := range found {
+			if options.LabelSelector.Matches(labels.Set(obj.GetLabels())) && !yield(obj) {
+				return
+			}
+		}
+	}, nil
 }
 
 // byFields reads the index with the fewest objects, and asks the other indexes' functions.

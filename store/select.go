@@ -91,6 +91,7 @@ func (s Snapshot[T]) Select(namespace string, selector labels.Selector) iter.Seq
 	if s.at == nil {
 		return func(func(T) bool) {}
 	}
+	all := selector.Empty() // a selector of the program's own may have no requirements
 	entries, labelsOf, open := s.at.smallest(namespace, requirements), labelsOf(s.at.kept), as[T]
 	if s.at.kept != nil {
 		open = opener[T](s.at.kept)
@@ -100,7 +101,7 @@ func (s Snapshot[T]) Select(namespace string, selector labels.Selector) iter.Seq
 			if namespace != metav1.NamespaceAll && entry.GetNamespace() != namespace {
 				continue
 			}
-			if len(requirements) > 0 && !selector.Matches(labels.Set(labelsOf(entry))) {
+			if !all && !selector.Matches(labels.Set(labelsOf(entry))) {
 				continue
 			}
 			if !yield(open(entry)) {

@@ -103,6 +103,25 @@ func TestSelect(t *testing.T) {
 	require.Empty(t, slices.Collect(store.Snapshot[*corev1.Pod]{}.InNamespace("ns")))
 }
 
+// own is a selector that has no requirements, and asks all the same.
+type own struct{ labels.Selector }
+
+func (own) Empty() bool                   { return false }
+func (own) Matches(of labels.Labels) bool { return of.Get("app") == "web" }
+
+// TestSelectAsksTheSelector: one of the program's own decides, even without requirements.
+func TestSelectAsksTheSelector(t *testing.T) {
+	x := store.NewIndexer[*corev1.Pod]()
+	for _, app := range []string{"web", "api"} {
+		p := pod(app, 1)
+		p.Labels = map[string]string{"app": app}
+		require.NoError(t, x.Add(p))
+	}
+	found := slices.Collect(x.Snapshot().Select("", own{labels.Everything()}))
+	require.Len(t, found, 1)
+	require.Equal(t, "web", found[0].Name)
+}
+
 // TestSelectLooksAtFew: an index of the namespace or of a label spares a look at the other objects.
 func TestSelectLooksAtFew(t *testing.T) {
 	looks := 0
