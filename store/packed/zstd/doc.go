@@ -3,8 +3,9 @@
 //
 //	configs := informer.New(source, informer.WithStore(zstd.New[corev1.ConfigMap]))
 //
-// The code is Zstandard with a dictionary that is learned from the store's first objects. Objects
-// that have siblings are kept as their difference from one, as ever.
+// The code is Zstandard with a dictionary of whole samples of the store's first objects, learned
+// once in under a millisecond. Objects that have siblings are kept as their difference from one, as
+// ever.
 //
 // # Guarantees
 //
@@ -17,7 +18,7 @@
 // # Cost
 //
 // ConfigMaps of 20 KB, each of other settings (docs/makers/benchmarks.md): 0.34 of client-go's
-// heap, and 0.64 without the code. A write takes 100 us more than an interned one, and a read that
-// is not hot takes 65. While a store writes, its coder takes a MiB. So it is worth it for texts
-// that seldom change.
+// heap, and 0.64 without the code. Nodes of 50 images take 2.1 KB each, and 5.3 without it. A write
+// takes 100 us more than an interned one, and a read that is not hot takes 65. While a store
+// writes, its coder takes a MiB. So it is worth it for texts that seldom change.
 package zstd

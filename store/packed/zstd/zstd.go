@@ -1,6 +1,7 @@
 package zstd
 
 import (
+	"math/rand/v2"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -52,16 +53,20 @@ func Codec(samples [][]byte) (pack func(dst, document []byte) []byte, unpack fun
 	return pack, unpack
 }
 
-// dictionaryOf is the beginnings of the samples. It takes at most a quarter of them, so that few
-// objects do not pay more for it than they save.
+// dictionaryOf is whole samples from all over the collection: what objects have in common is in
+// their ends, too. It takes at most a quarter of the samples, so that few objects do not pay more
+// for it than they save. A large sample leaves room for three others.
 func dictionaryOf(samples [][]byte) (dictionary []byte) {
 	total := 0
 	for _, sample := range samples {
 		total += len(sample)
 	}
-	share := min(maxDictionary, total/4) / max(1, len(samples))
-	for _, sample := range samples {
-		dictionary = append(dictionary, sample[:min(share, len(sample))]...)
+	room := min(maxDictionary, total/4)
+	dictionary = make([]byte, 0, room)
+	// Not in their order: neighbours have much in common.
+	for _, i := range rand.New(rand.NewPCG(1, 1)).Perm(len(samples)) {
+		sample := samples[i]
+		dictionary = append(dictionary, sample[:min(len(sample), room/4, room-len(dictionary))]...)
 	}
 	return dictionary
 }

@@ -1,6 +1,7 @@
 package zstd_test
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -75,6 +76,30 @@ func TestTextsComeBack(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, config(i, 1+i), obj)
 	}
+}
+
+// TestWholeObjectsAreLearned: what large objects have in common in any part of them is coded by the
+// dictionary, and small objects lose nothing by it. A huge one leaves room for the others.
+func TestWholeObjectsAreLearned(t *testing.T) {
+	shared := text(1, 0)
+	large := func(i int) []byte { return fmt.Appendf(nil, "name-%d %s value %d", i, shared, i*i) }
+	small := func(i int) []byte { return []byte(text(i, 1)[:400]) }
+	coded := func(samples [][]byte, document []byte) int {
+		pack, unpack := zstd.Codec(samples)
+		code := pack(nil, document)
+		again, err := unpack(nil, code)
+		require.NoError(t, err)
+		require.Equal(t, document, again)
+		return len(code)
+	}
+	var larges, smalls [][]byte
+	for i := range 32 {
+		larges, smalls = append(larges, large(i)), append(smalls, small(i))
+	}
+	require.Less(t, coded(larges, large(100)), 100, "of 12,000")
+	require.Less(t, coded(smalls, small(100)), coded(nil, small(100)))
+	huge := append(larges, bytes.Repeat([]byte(text(2, 0)), 100))
+	require.Less(t, coded(huge, large(100)), 100, "of 12,000")
 }
 
 // heap is the memory of what make returns, in bytes.
