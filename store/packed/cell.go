@@ -23,7 +23,7 @@ type cell struct {
 	unread
 	key   *byte
 	block *byte
-	base  *delta.Base // of the payload; nil if that is the document itself
+	base  *delta.Base // of the payload, or its tail; nil if the payload is the document itself
 	hot   atomic.Pointer[hotObject]
 }
 
@@ -56,6 +56,10 @@ func newCell(key string, id identity, f flags, digest uint64, payload []byte, ba
 	var space [128]byte
 	state, form := appendState(space[:0], id.uid, id.resourceVersion)
 	size := lengthsAt + uvarintLen(len(key)) + uvarintLen(len(id.namespace)) + len(state) + len(payload)
+	if tail := tailOf(size); base == nil && tail > 0 && tail < len(payload) {
+		at := len(payload) - tail
+		payload, base, size = payload[:at], delta.Tail(payload[at:]), size-tail
+	}
 	b := append(make([]byte, 0, size), byte(f|form))
 	b = binary.LittleEndian.AppendUint32(b, uint32(size))
 	b = binary.LittleEndian.AppendUint64(b, digest)
@@ -63,6 +67,22 @@ func newCell(key string, id identity, f flags, digest uint64, payload []byte, ba
 	b = binary.AppendUvarint(b, uint64(len(id.namespace)))
 	b = append(append(b, state...), payload...)
 	return &cell{key: unsafe.StringData(key), block: unsafe.SliceData(b), base: base}
+}
+
+// Go allocates whole pages for more than mostSmall bytes. A block of which the last page would be
+// empty for the most part has a tail in place of that page, if it saves more than a thirty-second.
+const (
+	mostSmall = 32 << 10
+	page      = 8 << 10
+)
+
+// tailOf is the length of the tail of a block; 0 if it is to have none.
+func tailOf(size int) int {
+	tail := size % page
+	if size <= mostSmall || page-tail <= size/32 {
+		return 0
+	}
+	return tail
 }
 
 func uvarintLen(n int) (size int) {
@@ -145,6 +165,9 @@ func (c *cell) read(use func(document []byte, flags flags) error) error {
 		return err
 	}
 	r.document = document
+	if c.base.IsTail() { // it may be a Secret, of which no buffer may keep anything
+		defer clear(document)
+	}
 	return use(document, p.flags)
 }
 

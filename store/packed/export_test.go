@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"bytes"
 	"sync/atomic"
 
 	"github.com/tributary-go/tributary/store"
@@ -19,7 +20,7 @@ func (s *Store[T]) Learned() bool { return s.keeper.kin.many }
 func (s *Store[T]) Generations() map[*delta.Generation]bool {
 	all := map[*delta.Generation]bool{}
 	for _, entry := range s.Snapshot().Entries().All() {
-		if base := entry.(*cell).base; base != nil {
+		if base := entry.(*cell).base; base != nil && !base.IsTail() {
 			all[base.Generation()] = true
 		}
 	}
@@ -29,11 +30,18 @@ func (s *Store[T]) Generations() map[*delta.Generation]bool {
 // Remembers reports whether a store has learned anything of its objects.
 func (s *Store[T]) Remembers() bool {
 	for _, entry := range s.Snapshot().Entries().All() {
-		if entry.(*cell).base != nil {
+		if base := entry.(*cell).base; base != nil && !base.IsTail() {
 			return true
 		}
 	}
 	return s.keeper.kin.near != nil || len(s.keeper.kin.grown) > 0
+}
+
+// ReaderHas reports whether the buffer of the last reader has a text.
+func ReaderHas(text []byte) bool {
+	r := readers.Get().(*reader)
+	defer r.done()
+	return bytes.Contains(r.document[:cap(r.document)], text)
 }
 
 // CountDecoded counts the objects that are decoded from now on.

@@ -2,6 +2,8 @@ package packed_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,6 +44,48 @@ func TestNothingIsLearnedFromSecrets(t *testing.T) {
 	pods := packed.New[corev1.Pod]()
 	require.NoError(t, pods.Replace(store.Items(somePod(1, 1), somePod(2, 2)), store.At("3")))
 	require.True(t, pods.Remembers())
+}
+
+// TestLargeBytesWasteNoPage: objects that are kept in their own bytes take little more than those,
+// though Go allocates large ones in whole pages. Each length comes back.
+func TestLargeBytesWasteNoPage(t *testing.T) {
+	packed.SetHot(0)
+	t.Cleanup(func() { packed.SetHot(packed.DefaultHot) })
+	secret := func(i, bytes int) *corev1.Secret {
+		random := rand.New(rand.NewPCG(uint64(i), 1))
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("secret-", i), UID: "a UID of a Secret", ResourceVersion: "1",
+			Labels: map[string]string{"app": fmt.Sprint(i)}}, Data: map[string][]byte{"key": make([]byte, bytes)}}
+		for at := range s.Data["key"] {
+			s.Data["key"][at] = byte(random.Uint32())
+		}
+		return s
+	}
+	heap := func() int {
+		for range 3 { // pools keep what they have for two collections
+			runtime.GC()
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	const count, large = 200, 32 << 10
+	before := heap()
+	secrets := packed.New[corev1.Secret]()
+	for i := range count {
+		require.NoError(t, secrets.Add(secret(i, large)))
+	}
+	require.Less(t, (heap()-before)/count, large*105/100)
+	for i, bytes := range []int{0, 1000, large - 200, large - 100, large, large + 1000, large + 7000, large + 8000, 100_000, 1 << 20} {
+		want := secret(i, bytes)
+		require.NoError(t, secrets.Update(want))
+		got, ok := secrets.Get("ns/" + want.Name)
+		require.True(t, ok)
+		require.Equal(t, want, got)
+		entry, _ := secrets.Entries().Get("ns/" + want.Name)
+		require.Equal(t, want.Labels, entry.(store.Object).GetLabels())
+		require.False(t, packed.ReaderHas([]byte(want.UID)), "a buffer keeps it")
+	}
+	require.False(t, secrets.Remembers())
 }
 
 // TestASecretAmongOthers: in a collection of many kinds, the others are packed.

@@ -22,11 +22,18 @@ type Generation struct {
 
 // Base is a document from which others are copied.
 type Base struct {
-	of      *Generation
-	payload []byte // against the root; nil for the root itself
+	of      *Generation // nil of a tail
+	payload []byte      // against the root; nil for the root itself
 }
 
-// Generation is the one to which the base belongs.
+// Tail is the base of a payload that is the beginning of a document: it has the rest, as a copy. It
+// belongs to no generation, and is no base for Pack.
+func Tail(rest []byte) *Base { return &Base{payload: bytes.Clone(rest)} }
+
+// IsTail reports whether [Tail] has made the base.
+func (b *Base) IsTail() bool { return b.of == nil }
+
+// Generation is the one to which the base belongs; nil of a tail.
 func (b *Base) Generation() *Generation { return b.of }
 
 // Len is the bytes that the base takes for itself.

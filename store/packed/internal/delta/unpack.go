@@ -3,6 +3,7 @@ package delta
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 )
 
 // ErrDamaged is the error for a payload that Pack has not made with that base.
@@ -19,6 +20,9 @@ type Unpacker struct {
 func (u *Unpacker) Unpack(dst, payload []byte, of *Base) ([]byte, error) {
 	if of == nil {
 		return append(dst[:0], payload...), nil
+	}
+	if of.IsTail() {
+		return append(append(slices.Grow(dst[:0], len(payload)+len(of.payload)), payload...), of.payload...), nil
 	}
 	if of.IsAlone() {
 		return of.of.unpackAlone(dst, payload)
