@@ -82,6 +82,11 @@ func randomPod(i, state int) message {
 	return pod
 }
 
+// images are 50 of the 400 of a cluster.
+func images(node int) []int {
+	return rand.New(rand.NewPCG(uint64(node), 7)).Perm(400)[:50]
+}
+
 func decodings() []decoding {
 	pods := func(perSet int) func(i, state int) message {
 		return func(i, state int) message { return world.Pods{PerSet: perSet}.Pod(i, i+state*10_000, state) }
@@ -120,9 +125,9 @@ func decodings() []decoding {
 				node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(fmt.Sprint("Condition", c)), Status: "False",
 					LastHeartbeatTime: metav1.NewTime(time.Unix(1_790_000_000+int64(state*300+i), 0)), LastTransitionTime: node.CreationTimestamp, Reason: "KubeletHasSufficient", Message: "kubelet has sufficient resources"})
 			}
-			for c := range 50 {
+			for _, c := range images(i) {
 				node.Status.Images = append(node.Status.Images, corev1.ContainerImage{Names: []string{
-					fmt.Sprintf("registry.example.com/image-%d@sha256:%s", (i+c)%80, unique((i+c)%80, 0, 64)), fmt.Sprintf("registry.example.com/image-%d:v1", (i+c)%80)}, SizeBytes: int64((i+c)%80) << 20})
+					fmt.Sprintf("registry.example.com/image-%d@sha256:%s", c, unique(c, 0, 64)), fmt.Sprintf("registry.example.com/image-%d:v1", c)}, SizeBytes: int64(c) << 20})
 			}
 			return node
 		}},

@@ -34,8 +34,8 @@ func (r AuditedRequest) IsCollected() bool {
 		return r.Query.Get("sendInitialEvents") == "true" || r.Query.Get("resourceVersion") == "" || r.Query.Get("resourceVersion") == "0"
 	}
 	compares := r.Query.Get("resourceVersionMatch") != "" && r.Query.Get("resourceVersion") != "0"
-	// A list of one is a probe.
-	return !compares && r.Query.Get("limit") != "1" && r.Query.Get("continue") == ""
+	limit := r.Query.Get("limit") // a probe asks for one object, and for a page after an interruption
+	return !compares && limit != "1" && limit != "300" && r.Query.Get("continue") == ""
 }
 
 const auditPolicy = `{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived"],

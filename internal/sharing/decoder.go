@@ -20,6 +20,7 @@ type decoder struct {
 	recentBytes int // that the nodes keep
 	recentMost  int
 	changes     int
+	objects     uint32 // that it has decoded
 	notes       notes
 	doc         wire.Document
 	sum         []byte // of hash
@@ -58,7 +59,8 @@ func (d *decoder) same(size int) {
 // skip objects, and is tried again.
 type habit struct {
 	tries, hits, skip, pause int32
-	good                     bool // most look-ups found a value lately
+	since                    uint32 // the decoder's object with the first of these tries
+	good                     bool   // most look-ups found a value lately
 }
 
 // wanted reports whether a look-up is worth its price.
@@ -72,22 +74,28 @@ func (h *habit) wanted() bool {
 
 // same counts a part that is equal in the previous object. It speaks for the place like a look-up
 // that finds: in another order of objects it would have been looked up.
-func (h *habit) same() {
+func (h *habit) same(object uint32) {
 	if h.skip == 0 {
-		h.tries++
-		h.hits++
+		h.count(true, object)
 	}
 }
 
-// looked counts a look-up. Now and then it decides whether to go on, and how long to rest
-// otherwise.
-func (h *habit) looked(found bool) {
+// looked counts a look-up for an object. Now and then it decides whether to go on, and how long to
+// rest otherwise. The objects count as well: the elements of one long list, such as the images of a
+// Node, repeat in the next one.
+func (h *habit) looked(found bool, object uint32) {
+	if h.count(found, object); h.tries >= trial && (object-h.since >= trialObjects || h.tries >= longTrial) {
+		h.judge()
+	}
+}
+
+func (h *habit) count(found bool, object uint32) {
+	if h.tries == 0 {
+		h.since = object
+	}
 	h.tries++
 	if found {
 		h.hits++
-	}
-	if h.tries >= trial {
-		h.judge()
 	}
 }
 
@@ -96,7 +104,7 @@ func (h *habit) judge() {
 	if h.hits >= h.tries/worth {
 		h.pause = 0
 	} else {
-		h.pause = min(max(firstRest, 2*h.pause), lastRest)
+		h.pause = min(max(restShare*h.tries, 2*h.pause), lastRest)
 		h.skip = h.pause
 	}
 	h.tries, h.hits = 0, 0

@@ -52,16 +52,22 @@ const (
 	minRoom     = 1       // entries of the smallest table: fields of few objects have one value
 	doubledRoom = 1 << 8  // entries up to which a table doubles; a larger one grows by half
 	minFilter   = 1 << 8  // keys that were met, 4 bytes each
+	someFilter  = 1 << 12 // for a collection of fewBytes and more: those of ten Nodes are 600
 	maxFilter   = 1 << 15
+	fewBytes    = 64 << 10
 	filterPart  = 1 << 10 // bytes of the collection for one such key
 )
 
 // The habit of a place.
 const (
-	trial     = 64      // look-ups before a place is judged
-	worth     = 4       // it must find one in so many
-	firstRest = 1 << 11 // objects for which it rests at first; twice as many each time
-	lastRest  = 1 << 17
+	trial = 64 // look-ups before a place is judged
+	// trialObjects are the objects of these look-ups, at least, unless there are longTrial look-ups:
+	// the first list of 50 images finds none of them, and neither does the second of most.
+	trialObjects = 16
+	longTrial    = 1 << 10
+	worth        = 4  // it must find one in so many
+	restShare    = 32 // look-ups for which it rests at first, for each of its trial; then twice as many
+	lastRest     = 1 << 17
 )
 
 // A decoder.

@@ -92,6 +92,7 @@ func (m *Memo) take(size int, added bool) *decoder {
 	}
 	d := m.common.take(last)
 	d.counts.bytes = uint64(size)
+	d.objects++
 	return d
 }
 

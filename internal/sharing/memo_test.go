@@ -2,9 +2,11 @@ package sharing
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -141,6 +143,31 @@ func TestAPlaceThatFindsNothingRests(t *testing.T) {
 	require.Positive(t, root.slots[number(p, 1).slot].below.slots[name.slot].whole.skip)
 	require.Equal(t, 1, name.whole.made.Load().young.entries, "what comes once is not kept, but for the first value")
 	require.Empty(t, root.slots[number(p, 1).slot].below.slots[name.slot].whole.recent, "given back")
+}
+
+// TestALongListIsJudgedOverManyObjects: each Node has 50 of the 400 images of its cluster. The first
+// list finds none, and the next ones few.
+func TestALongListIsJudgedOverManyObjects(t *testing.T) {
+	m := testMemo(t, defaultLimits)
+	random := rand.New(rand.NewPCG(1, 2))
+	const nodes, images, each = 300, 400, 50
+	own := map[*byte]bool{}
+	for range nodes {
+		node := &corev1.Node{}
+		for _, i := range random.Perm(images)[:each] {
+			node.Status.Images = append(node.Status.Images, corev1.ContainerImage{
+				Names: []string{fmt.Sprintf("registry.example.com/team/image-%d@sha256:%064x", i, i)}, SizeBytes: int64(i) << 20})
+		}
+		data, err := node.Marshal()
+		require.NoError(t, err)
+		got := &corev1.Node{}
+		require.NoError(t, m.Unmarshal(data, got))
+		require.Equal(t, node, got)
+		for _, image := range got.Status.Images {
+			own[unsafe.StringData(image.Names[0])] = true
+		}
+	}
+	require.Less(t, len(own), nodes*each/5, "names in memory")
 }
 
 func TestOneMemoServesManyGoroutines(t *testing.T) {

@@ -134,7 +134,7 @@ func (d *decoder) seek(s *shareable, of *site, to ref, b []byte, least, index in
 	}
 	if i := index % maxRecent; i < len(s.recent) && string(s.recent[i].data) == string(b) {
 		r := &s.recent[i]
-		s.same()
+		s.same(d.objects)
 		to.set(of.typ, r.at)
 		d.same(len(b))
 		if r.key != (key{}) {

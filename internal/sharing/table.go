@@ -62,7 +62,7 @@ func (d *decoder) find(s *site, h *habit, k key, size int, dst ref) (found, know
 		d.counts.shared += uint64(size)
 	}
 	d.counts.lookups++
-	h.looked(known)
+	h.looked(known, d.objects)
 	return found, known
 }
 
@@ -254,6 +254,9 @@ type filter struct {
 // grow fits the filter to a collection of that many bytes. Calls must not overlap.
 func (f *filter) grow(size int) {
 	table, n := f.table.Load(), minFilter
+	if size >= fewBytes {
+		n = someFilter
+	}
 	for n < maxFilter && n < size/filterPart {
 		n *= 2
 	}

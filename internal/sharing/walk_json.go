@@ -80,7 +80,7 @@ func (w *jsonWalk) zero(s span) {
 
 // repeated passes over a field that is equal in the previous object: its value is in dst already.
 func (w *jsonWalk) repeated(slot, size int) {
-	w.at.slots[slot].whole.same()
+	w.at.slots[slot].whole.same(w.m.objects)
 	w.m.same(size)
 }
 
@@ -308,7 +308,7 @@ func (w *jsonWalk) element(f *jsonField, i int, elem reflect.Value, prev previou
 	h := m.each(below, f.each)
 	if end := d.At + len(prev.data); prev.data != nil && end < len(d.Data) && string(d.Data[d.At:end]) == string(prev.data) {
 		elem.Set(prev.value)
-		h.same()
+		h.same(m.objects)
 		m.same(len(prev.data))
 		d.At = end
 		return nil

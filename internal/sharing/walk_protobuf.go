@@ -44,7 +44,7 @@ func (d *decoder) object(v reflect.Value, obj unmarshaler, data []byte, last bef
 	}
 	ok := d.walk(r.node, refTo(v), data, last, 0)
 	if small {
-		if h.looked(100*int(d.counts.shared) >= d.limits.share*len(data)); h.skip > 0 {
+		if h.looked(100*int(d.counts.shared) >= d.limits.share*len(data), d.objects); h.skip > 0 {
 			d.forgetRecent()
 		}
 	}
