@@ -24,7 +24,7 @@ import (
 )
 
 // TestRelayRights: random requests of random users get from a relay the code that the API server
-// gives them, the same objects, and the same words of refusal.
+// gives them, the same objects, and the same words of refusal. A path that is not plain is a 400.
 func TestRelayRights(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, "--authorization-mode=Node") // beside RBAC
@@ -53,6 +53,9 @@ func TestRelayRights(t *testing.T) {
 		want := asked.send(t, sides[u.name][0], server)
 		got := asked.send(t, sides[u.name][1], relay.address)
 		codes[want.Code]++
+		if strings.Contains(asked.path, "//") { // servers read it in different ways
+			want = reply{Code: http.StatusBadRequest, Reason: string(metav1.StatusReasonBadRequest)}
+		}
 		if !assert.ObjectsAreEqual(want, got) {
 			differ = append(differ, fmt.Sprintf("request %d of %s: %s: the API server %+v, the relay %+v", n, u.name, asked, want, got))
 		}

@@ -145,8 +145,8 @@ func TestAPlaceThatFindsNothingRests(t *testing.T) {
 	require.Empty(t, root.slots[number(p, 1).slot].below.slots[name.slot].whole.recent, "given back")
 }
 
-// TestALongListIsJudgedOverManyObjects: each Node has 50 of the 400 images of its cluster. The first
-// list finds none, and the next ones few.
+// TestALongListIsJudgedOverManyObjects: each Node has 50 of the 400 images of its cluster. The
+// first list finds none, and the next ones few.
 func TestALongListIsJudgedOverManyObjects(t *testing.T) {
 	m := testMemo(t, defaultLimits)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -156,7 +156,7 @@ func TestALongListIsJudgedOverManyObjects(t *testing.T) {
 		node := &corev1.Node{}
 		for _, i := range random.Perm(images)[:each] {
 			node.Status.Images = append(node.Status.Images, corev1.ContainerImage{
-				Names: []string{fmt.Sprintf("registry.example.com/team/image-%d@sha256:%064x", i, i)}, SizeBytes: int64(i) << 20})
+				Names: []string{fmt.Sprintf("registry.example.com/image-%d@sha256:%064x", i, i)}, SizeBytes: int64(i)})
 		}
 		data, err := node.Marshal()
 		require.NoError(t, err)
