@@ -34,7 +34,8 @@ func (r AuditedRequest) IsCollected() bool {
 		return r.Query.Get("sendInitialEvents") == "true" || r.Query.Get("resourceVersion") == "" || r.Query.Get("resourceVersion") == "0"
 	}
 	compares := r.Query.Get("resourceVersionMatch") != "" && r.Query.Get("resourceVersion") != "0"
-	limit := r.Query.Get("limit") // a probe asks for one object, and for a page after an interruption
+	// A probe asks for one object, and after an interruption for a page.
+	limit := r.Query.Get("limit")
 	return !compares && limit != "1" && limit != "300" && r.Query.Get("continue") == ""
 }
 

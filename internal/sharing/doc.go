@@ -27,7 +27,7 @@
 //     ones by 128 bits of a polynomial hash (GMAC) under a key that never leaves the process.
 //     For two inputs of n bytes that were chosen without the key, the chance of one hash is
 //     below n/2^124, by proof and not by experience.
-//  4. All collections of a [Kind] remember together. The first 32 KiB of its objects, counted
+//  4. All collections of a [Kind] remember together. The first 128 KiB of its objects, counted
 //     once each in protobuf, are decoded plainly and remember nothing. Collections forget
 //     values that the last two generations of objects did not use. The values of a generation
 //     stand for at most an eighth of the collections' bytes on the wire, but for 256 KiB in
@@ -36,7 +36,7 @@
 //     for more than 4 KiB. In protobuf, a place in which most look-ups find nothing has a value
 //     kept only when it comes a second time. A decoder keeps bytes beside recent values: a 64th
 //     of the collection's, from 64 KiB to 1 MiB, none where places rest, and none in a
-//     collection below 256 KiB. Its names of labels take 32 KiB. There are as many decoders as
+//     collection below 1 MiB. Its names of labels take 32 KiB. There are as many decoders as
 //     goroutines that decode at once. While none does, the next garbage collections leave one
 //     for each core, and at most 4.
 //  5. A protobuf object that changes is also compared with its own last state: the bytes of each

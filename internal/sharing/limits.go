@@ -29,7 +29,7 @@ func (l limits) generation(bytes int) int { return min(max(l.bytes, bytes/8), l.
 
 // FirstBytes are the bytes of the first objects of a kind, which are decoded plainly: to share pods
 // costs 230 KB once, as much as nine of them. Tests that share from the first one set it to 0.
-var FirstBytes = 32 << 10
+var FirstBytes = 128 << 10
 
 // recents is the bytes beside the recent values of a decoder, of collections of so many: none in
 // small ones, whose values are all in the memo.
@@ -61,12 +61,12 @@ const (
 // The habit of a place.
 const (
 	trial = 64 // look-ups before a place is judged
-	// trialObjects are the objects of these look-ups, at least, unless there are longTrial look-ups:
-	// the first list of 50 images finds none of them, and neither does the second of most.
+	// trialObjects are the objects of these look-ups, at least, unless there are longTrial
+	// look-ups: the first list of 50 images finds none of them, and the second one few.
 	trialObjects = 16
 	longTrial    = 1 << 10
 	worth        = 4  // it must find one in so many
-	restShare    = 32 // look-ups for which it rests at first, for each of its trial; then twice as many
+	restShare    = 32 // look-ups for which it rests at first, for each of the trial
 	lastRest     = 1 << 17
 )
 
