@@ -42,8 +42,7 @@
 //  5. A protobuf object that changes is also compared with its own last state: the bytes of each
 //     part with the Go value there. Adjacent fields that are equal, from 48 bytes to 64 KiB, are
 //     noted with one key, and the next change is compared with that. An object has at most 48
-//     notes of 32 bytes. The last state is held by a weak pointer. The notes of all objects take
-//     as many bytes as a generation at most; those of a deleted object go with it ([Memo.Forget]).
+//     notes of 32 bytes. The reader has the last state, and keeps its notes.
 //  6. No decoder waits until another one has kept a value: the object then has a copy of its own. A
 //     decoder only waits while a generation ends of which the space serves again.
 //  7. After [Memo.Doubt], a value is handed out again only once it was compared with its bytes:
