@@ -271,7 +271,7 @@ func rowsOf(d status.Document) map[string]status.Copy {
 // TestBytesDecodedOnce: the page shows which part of the received bytes was known already.
 func TestBytesDecodedOnce(t *testing.T) {
 	a := startAPI(t)
-	for i := range 500 { // the first 32 KiB of a kind are decoded plainly
+	for i := range 2000 { // the first 128 KiB of a kind are decoded plainly
 		a.create(fmt.Sprint("web-", i))
 	}
 	pods := a.inform()
