@@ -190,7 +190,7 @@ func BenchmarkDecoding(b *testing.B) {
 			require.NoError(b, err)
 			notes := make([]sharing.Notes, kind.objects)
 			changing(b, kind, wire, func(i int, data []byte, last, into message) (err error) {
-				notes[i], err = memo.UnmarshalChange(last, notes[i], data, into)
+				notes[i], err = memo.UnmarshalAfter(sharing.Last{Changes: true, Object: last, Notes: notes[i]}, data, into)
 				return err
 			})
 		})
@@ -268,7 +268,7 @@ func firstChanges(b *testing.B, kind decoding, wire [states][][]byte) {
 		began := harness.CPU()
 		for i, data := range wire[1] {
 			into := kind.new()
-			if _, err := memo.UnmarshalChange(held[i], nil, data, into); err != nil {
+			if _, err := memo.UnmarshalAfter(sharing.Last{Changes: true, Object: held[i]}, data, into); err != nil {
 				b.Fatal(err)
 			}
 			held[i] = into

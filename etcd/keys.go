@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/internal/wire"
 )
 
@@ -38,7 +39,7 @@ func (s *Source[T]) Get(ctx context.Context, key string) (obj T, revision int64,
 		return obj, 0, StatusOf(ctx, err)
 	}
 	kv := answer.Kvs[0]
-	obj, err = s.decoder.object(key, kv.Value, kv.ModRevision, state{})
+	obj, err = s.decoder.object(key, kv.Value, kv.ModRevision, sharing.Last{})
 	if err != nil {
 		return obj, 0, apierrors.NewInternalError(fmt.Errorf("object %s cannot be used: %w", key, err))
 	}

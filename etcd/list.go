@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/internal/pagetoken"
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -204,7 +205,7 @@ type decoded[T store.Object] struct {
 
 func (r *reading[T]) decode(e entry) (d decoded[T]) {
 	key := r.source.key(e.key)
-	if d.obj, d.err = r.source.decoder.object(key, e.value, e.revision, state{}); d.err != nil {
+	if d.obj, d.err = r.source.decoder.object(key, e.value, e.revision, sharing.Last{}); d.err != nil {
 		d.err = &listwatch.DecodeError{Op: "list", Object: key, Err: d.err}
 	}
 	return d

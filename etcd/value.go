@@ -85,15 +85,9 @@ var (
 	errOtherKey   = errors.New("the value is another object's than its key says")
 )
 
-// state is what is known of the state of an object before a change.
-type state struct {
-	changes bool // false: the object may be a new one
-	object  any  // nil if the reader has none
-}
-
 // object decodes a value. Key is the store key that its etcd key stands for. A change is decoded
 // beside the last state of the object, if the reader has it.
-func (d *decoder[T]) object(key string, value []byte, revision int64, last state) (obj T, err error) {
+func (d *decoder[T]) object(key string, value []byte, revision int64, last sharing.Last) (obj T, err error) {
 	var none T
 	switch {
 	case d.decrypt != nil:
@@ -155,7 +149,7 @@ func (d *decoder[T]) standIn(key string, revision int64) T {
 // envelopeFields is how many fields runtime.Unknown has; all are length-delimited.
 const envelopeFields = 4
 
-func (d *decoder[T]) protobuf(envelope []byte, last state) (obj T, err error) {
+func (d *decoder[T]) protobuf(envelope []byte, last sharing.Last) (obj T, err error) {
 	var none T
 	var head runtime.TypeMeta
 	var raw []byte
@@ -180,15 +174,7 @@ func (d *decoder[T]) protobuf(envelope []byte, last state) (obj T, err error) {
 	if !ok {
 		return none, errNoProtobuf
 	}
-	switch {
-	case d.memo == nil:
-		err = message.Unmarshal(raw)
-	case last.changes:
-		_, err = d.memo.UnmarshalChange(last.object, nil, raw, message)
-	default:
-		err = d.memo.Unmarshal(raw, message)
-	}
-	if err != nil {
+	if _, err = d.memo.UnmarshalAfter(last, raw, message); err != nil {
 		return none, wire.ErrProtobuf
 	}
 	d.setKind(obj, kind)

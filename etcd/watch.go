@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -236,11 +237,11 @@ func (w *watching[T]) tell(e *mvccpb.Event) told[T] {
 		}
 		return deleted(last)
 	}
-	kind, last := watch.Added, state{}
+	kind, last := watch.Added, sharing.Last{}
 	if e.Kv.CreateRevision != revision {
-		kind, last.changes = watch.Modified, true
+		kind, last.Changes = watch.Modified, true
 		if w.held != nil {
-			last.object, _ = w.held(key)
+			last.Object, _ = w.held(key)
 		}
 	}
 	obj, err := d.object(key, e.Kv.Value, revision, last)
@@ -287,7 +288,7 @@ func (w *watching[T]) before(key string, e *mvccpb.Event) (last T, err error) {
 	if e.PrevKv == nil {
 		return last, errNoLastState
 	}
-	return w.source.decoder.object(key, e.PrevKv.Value, e.Kv.ModRevision, state{})
+	return w.source.decoder.object(key, e.PrevKv.Value, e.Kv.ModRevision, sharing.Last{})
 }
 
 func deleted[T store.Object](last T) told[T] {

@@ -105,7 +105,7 @@ func (d *decoder[T]) stats() SharingStats {
 }
 
 // object decodes an object.
-func (d *decoder[T]) object(e encoding[T], data []byte, kind schema.GroupVersionKind, last lastState) (T, sharing.Notes, error) {
+func (d *decoder[T]) object(e encoding[T], data []byte, kind schema.GroupVersionKind, last sharing.Last) (T, sharing.Notes, error) {
 	if d.memo == nil {
 		d.plain.Add(uint64(len(data)))
 	}
@@ -232,7 +232,7 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 		more := frames.waits()
 		if follows && watch.EventType(f.event) == watch.Modified && f.sealed == nil {
 			f.last = d.held.last(f.identity)
-			f.last.changes = true
+			f.last.Changes = true
 		}
 		switch {
 		case watch.EventType(f.event) == watch.Added && d.holds(&f):

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/internal/checked"
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -125,7 +126,7 @@ func (c checker[T]) decode(e encoding[*store.Encoded], data []byte, kind schema.
 	if isJSON(e) {
 		of = jsonEncoding[T]{c.decoder}
 	}
-	obj, _, err := of.object(data, kind, lastState{})
+	obj, _, err := of.object(data, kind, sharing.Last{})
 	if err != nil {
 		return nil, err
 	}

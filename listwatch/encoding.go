@@ -26,7 +26,7 @@ type encoding[T store.Object] interface {
 
 	// object decodes one object of a kind that is named around it; data may be reused afterwards.
 	// last is that of an object which changes. The notes are for its next change.
-	object(data []byte, kind schema.GroupVersionKind, last lastState) (T, sharing.Notes, error)
+	object(data []byte, kind schema.GroupVersionKind, last sharing.Last) (T, sharing.Notes, error)
 	// status decodes the Status of an ERROR event.
 	status(data []byte, into *metav1.Status) error
 	// identity reads the object's identity without decoding it. It is empty if the metadata is not
@@ -105,7 +105,7 @@ type frame[T store.Object] struct {
 
 	identity identity // of the object, if needed and readable
 	held     counterpart[T]
-	last     lastState // of a change
+	last     sharing.Last // of a change
 }
 
 // frames are the events of one stream. The result of next is valid until next is called while waits

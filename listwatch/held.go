@@ -92,28 +92,21 @@ func (h *heldCopy[T]) find(id identity) (c counterpart[T]) {
 	return c
 }
 
-// lastState is what a reader knows of an object that changes.
-type lastState struct {
-	changes bool // false: the object may be a new one
-	object  any  // nil if the reader does not hold it, or it was not decoded here
-	notes   sharing.Notes
-}
-
-// last is the state of the held object of that name and UID. The reader holds it strongly, so that
-// no weak pointer is read: that waits for the garbage collector (see digested). A stand-in has no
-// content.
-func (h *heldCopy[T]) last(id identity) lastState {
+// last is the state of the held object of that name and UID, if it was decoded here. The reader
+// holds it strongly, so that no weak pointer is read: that waits for the garbage collector (see
+// digested). A stand-in has no content.
+func (h *heldCopy[T]) last(id identity) sharing.Last {
 	if h == nil || h.own != nil || h.compares != nil || len(id.uid) == 0 {
-		return lastState{}
+		return sharing.Last{}
 	}
 	known, notes := h.digests.last(h.digests.entryOf(id.uid))
 	if known == (digested{}) {
-		return lastState{}
+		return sharing.Last{}
 	}
 	if _, kept, found := h.get(id.key()); found && known.isOf(kept) {
-		return lastState{object: kept, notes: notes}
+		return sharing.Last{Object: kept, Notes: notes}
 	}
-	return lastState{}
+	return sharing.Last{}
 }
 
 // key is that of the object in a store.

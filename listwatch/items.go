@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -71,7 +72,7 @@ func (l *items[T]) take(data []byte, kind schema.GroupVersionKind) (err error) {
 }
 
 func (d *decoder[T]) item(e encoding[T], i item[T]) (T, error) {
-	obj, _, err := d.object(e, i.data, i.kind, lastState{})
+	obj, _, err := d.object(e, i.data, i.kind, sharing.Last{})
 	if err == nil {
 		err = named(obj, d.asClientGo)
 	}

@@ -24,7 +24,7 @@ type gatedEncoding struct {
 	enter func(name string)
 }
 
-func (g gatedEncoding) object(data []byte, _ schema.GroupVersionKind, _ lastState) (*corev1.Pod, sharing.Notes, error) {
+func (g gatedEncoding) object(data []byte, _ schema.GroupVersionKind, _ sharing.Last) (*corev1.Pod, sharing.Notes, error) {
 	name, _, _ := bytes.Cut(data, []byte{0})
 	g.enter(string(name))
 	p := &corev1.Pod{}

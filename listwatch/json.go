@@ -145,7 +145,7 @@ func usualEvent[T store.Object](data []byte, inner int) (f frame[T], ok bool) {
 	return f, true
 }
 
-func (e jsonEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, _ lastState) (T, sharing.Notes, error) {
+func (e jsonEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, _ sharing.Last) (T, sharing.Notes, error) {
 	obj, err := e.decode(data, gvk)
 	return obj, nil, err
 }

@@ -397,24 +397,17 @@ func readInto(r io.Reader, buffer []byte, size int) ([]byte, error) {
 }
 
 // object decodes one message. Generated code copies the bytes that it keeps.
-func (e protobufEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, last lastState) (obj T, notes sharing.Notes, err error) {
+func (e protobufEncoding[T]) object(data []byte, gvk schema.GroupVersionKind, last sharing.Last) (obj T, notes sharing.Notes, err error) {
 	var none T
 	if err := e.check(gvk.Kind); err != nil {
 		return none, nil, err
 	}
 	obj = e.new()
 	message, ok := any(obj).(unmarshaler)
-	switch {
-	case !ok:
+	if !ok {
 		return none, nil, errNoProtobuf
-	case e.memo == nil:
-		err = message.Unmarshal(data)
-	case last.changes:
-		notes, err = e.memo.UnmarshalChange(last.object, last.notes, data, message)
-	default:
-		err = e.memo.Unmarshal(data, message)
 	}
-	if err != nil {
+	if notes, err = e.memo.UnmarshalAfter(last, data, message); err != nil {
 		return none, nil, wire.ErrProtobuf
 	}
 	if e.kind == "" {

@@ -108,7 +108,7 @@ func agree(t *testing.T, memo *sharing.Memo, gvk schema.GroupVersionKind, data [
 		if i < 2 {
 			err = memo.Unmarshal(input, ours)
 		} else {
-			notes, err = memo.UnmarshalChange(last, notes, input, ours)
+			notes, err = memo.UnmarshalAfter(sharing.Last{Changes: true, Object: last, Notes: notes}, input, ours)
 			last = ours
 		}
 		for i := range input {

@@ -12,15 +12,28 @@ import (
 // The reader has the last state, and keeps the notes. So no weak pointer has to be read, which
 // waits while a garbage collection ends.
 
-// Follows reports whether UnmarshalChange would compare an object of that size with its last state.
+// Follows reports whether UnmarshalAfter would compare an object of that size with its last state.
 // A nil memo follows nothing.
 func (m *Memo) Follows(size int) bool { return m != nil && size >= m.limits.follow }
 
-// UnmarshalChange is [Memo.Unmarshal] for a new state of an object. Last is the last state, which
-// nobody modifies, and of no use unless it is of obj's type. Noted is what its decoding returned,
-// or nil. The caller keeps the returned notes, with obj, for the next change.
-func (m *Memo) UnmarshalChange(last any, noted Notes, data []byte, obj unmarshaler) (now Notes, err error) {
-	v, from := reflect.ValueOf(obj), reflect.ValueOf(last)
+// Last is what a reader knows of the last state of an object.
+type Last struct {
+	Changes bool  // false: the object may be a new one
+	Object  any   // nobody modifies it; of no use unless it is of the new state's type
+	Notes   Notes // that its decoding returned, or nil
+}
+
+// UnmarshalAfter decodes a message beside the last state of its object, if there is one, and else
+// as [Memo.Unmarshal]. The caller keeps the returned notes, with obj, for the next change. A nil
+// memo leaves obj to the generated code.
+func (m *Memo) UnmarshalAfter(last Last, data []byte, obj unmarshaler) (now Notes, err error) {
+	switch {
+	case m == nil:
+		return nil, obj.Unmarshal(data)
+	case !last.Changes:
+		return nil, m.Unmarshal(data, obj)
+	}
+	v, from, noted := reflect.ValueOf(obj), reflect.ValueOf(last.Object), last.Notes
 	if !m.Follows(len(data)) || !from.IsValid() || from.Type() != v.Type() || v.Kind() != reflect.Pointer || from.IsNil() {
 		return nil, m.unmarshal(data, obj, false)
 	}

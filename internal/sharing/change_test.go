@@ -51,7 +51,7 @@ func (f *follower) decode(t *testing.T, want *corev1.Pod) *corev1.Pod {
 	f.mu.Lock()
 	last, notes := f.last[want.UID], f.notes[want.UID]
 	f.mu.Unlock()
-	notes, err = f.memo.UnmarshalChange(last, notes, data, got)
+	notes, err = f.memo.UnmarshalAfter(sharing.Last{Changes: true, Object: last, Notes: notes}, data, got)
 	require.NoError(t, err)
 	clear(data)
 	f.mu.Lock()
@@ -137,7 +137,7 @@ func TestTheFirstChangeTakesOverWhatTheListDecoded(t *testing.T) {
 		}
 		data, err = want.Marshal()
 		require.NoError(t, err)
-		_, err = memo.UnmarshalChange(listed, nil, data, changed)
+		_, err = memo.UnmarshalAfter(sharing.Last{Changes: true, Object: listed}, data, changed)
 		require.NoError(t, err)
 		require.Equal(t, want, changed)
 		require.Equal(t, changing(i, 0), listed)
@@ -159,7 +159,7 @@ func TestAStateThatWasWrittenIntoIsNotTakenOver(t *testing.T) {
 		listed.Spec.Containers[0].Args[0] = "written"
 		listed.Annotations["written"] = "too"
 		listed.Spec.Priority = new(int32)
-		_, err = memo.UnmarshalChange(listed, nil, data, changed)
+		_, err = memo.UnmarshalAfter(sharing.Last{Changes: true, Object: listed}, data, changed)
 		require.NoError(t, err)
 		require.Equal(t, changing(i, 0), changed)
 	}
@@ -184,7 +184,7 @@ func TestPartsOfAnotherFormAreForgotten(t *testing.T) {
 			plain, ours := &corev1.Pod{}, &corev1.Pod{}
 			require.NoError(t, plain.Unmarshal(data))
 			var err error
-			notes, err = memo.UnmarshalChange(last, notes, data, ours)
+			notes, err = memo.UnmarshalAfter(sharing.Last{Changes: true, Object: last, Notes: notes}, data, ours)
 			require.NoError(t, err)
 			require.Equal(t, plain, ours, i)
 			last = ours
@@ -204,7 +204,7 @@ func TestATextOfAnotherWireTypeIsRefused(t *testing.T) {
 	}{{[]byte{0x1a, 0}, true}, {[]byte{0x1a, 0}, true}, {[]byte{0x18, 0}, false}, {[]byte{0x1a, 0}, true}} {
 		plain, ours := &metav1.ListMeta{}, &metav1.ListMeta{}
 		require.Equal(t, row.ok, plain.Unmarshal(row.data) == nil)
-		now, err := memo.UnmarshalChange(last, notes, row.data, ours)
+		now, err := memo.UnmarshalAfter(sharing.Last{Changes: true, Object: last, Notes: notes}, row.data, ours)
 		require.Equal(t, row.ok, err == nil)
 		if err == nil {
 			last, notes = ours, now
@@ -249,7 +249,7 @@ func TestChangesAgreeWhateverTheirForm(t *testing.T) {
 		}
 		plain, ours := &corev1.Pod{}, &corev1.Pod{}
 		plainErr := plain.Unmarshal(slices.Clone(data))
-		now, err := memo.UnmarshalChange(last, notes, data, ours)
+		now, err := memo.UnmarshalAfter(sharing.Last{Changes: true, Object: last, Notes: notes}, data, ours)
 		require.Equal(t, plainErr == nil, err == nil)
 		if err != nil {
 			continue
@@ -321,7 +321,7 @@ func TestChangesOfEveryType(t *testing.T) {
 				plain, ours, input := newObject(t, gvk).(message), newObject(t, gvk).(message), slices.Clone(data)
 				require.NoError(t, plain.Unmarshal(data), gvk)
 				var err error
-				notes, err = memo.UnmarshalChange(last, notes, input, ours)
+				notes, err = memo.UnmarshalAfter(sharing.Last{Changes: true, Object: last, Notes: notes}, input, ours)
 				require.NoError(t, err, gvk)
 				clear(input)
 				requireSame(t, gvk, plain, ours)

@@ -32,7 +32,7 @@ func TestTheFirstObjectsOfAKindAreDecodedPlainly(t *testing.T) {
 	require.NoError(t, err)
 	data = append(data, make([]byte, 0)...)
 	for range 2 * FirstBytes / len(data) {
-		_, err := m.UnmarshalChange(nil, nil, data, &corev1.ConfigMap{})
+		_, err := m.UnmarshalAfter(Last{Changes: true}, data, &corev1.ConfigMap{})
 		require.NoError(t, err)
 	}
 	for range FirstBytes / len(data) {

@@ -90,7 +90,7 @@ func BenchmarkLayers(b *testing.B) {
 				for i, data := range protobuf[state%2] {
 					pod := &corev1.Pod{}
 					var err error
-					if notes[i], err = m.UnmarshalChange(held[i], notes[i], data, pod); err != nil {
+					if notes[i], err = m.UnmarshalAfter(sharing.Last{Changes: true, Object: held[i], Notes: notes[i]}, data, pod); err != nil {
 						b.Fatal(err)
 					}
 					held[i] = pod
