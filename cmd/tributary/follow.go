@@ -55,6 +55,9 @@ const (
 	firstRetry   = 100 * time.Millisecond
 	longestRetry = 30 * time.Second
 	syncPatience = 30 * time.Second // for the first list of a custom resource
+	// farewell is how long a collection goes on that is served no more: a request that found it
+	// may wait for its storage. kube-apiserver's wait ends after as long.
+	farewell = time.Minute
 )
 
 func newFollower(s *site, only map[string]bool) *follower {
@@ -246,7 +249,8 @@ func (f *follower) drop(present, next *customResource) {
 			f.site.server.Remove(r.GroupVersionResource)
 		}
 	}
-	present.stop() // its cache is not closed: requests under way may still read it
+	// Its cache is not closed at all: requests under way may still read it.
+	time.AfterFunc(farewell, present.stop)
 }
 
 // close closes all collections, which nothing serves or runs any more.
