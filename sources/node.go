@@ -21,8 +21,9 @@ import (
 const (
 	// nodeTimeout bounds a look at the Node, and so the wait of the first state for it.
 	nodeTimeout = 5 * time.Second
-	// nodePause bounds the pause after a look that found no Node. A node may register later.
-	nodePause = 30 * time.Second
+	// nodeFirst and nodePause bound the pause after a look that found no Node. A node may register
+	// later.
+	nodeFirst, nodePause = time.Second, 30 * time.Second
 	// nodeAgain is the pause after a look that failed, if the server answers otherwise.
 	nodeAgain = 500 * time.Millisecond
 	// asMetadata asks for the metadata of a Node alone, which has kilobytes of status.
@@ -84,24 +85,28 @@ func (n *ownNode) start(ctx context.Context) (stop func()) {
 }
 
 func (n *ownNode) run(ctx context.Context) {
+	asker := pace.Asker{Initial: nodeFirst, Limit: nodePause, Optional: true}
 	hurried := false // the last pause was cut short
-	for failures := 1; ; failures++ {
-		state, class := n.look(ctx)
+	for {
+		state, err := n.look(ctx)
 		if ctx.Err() != nil {
 			return
 		}
+		class := reflector.Classify(err)
 		n.note(state, class)
-		pause, again := access.Backoff(failures, nodePause), n.again
-		switch state {
-		case found, unserved:
+		answer, told, again := pace.Failed, pace.RetryAfter(err), n.again
+		switch {
+		case state == found, state == unserved:
 			return
-		case forbidden:
-			pause = pace.Forbidden
+		case state == forbidden:
+			answer = pace.Refused
+		case class == reflector.Unreachable:
+			answer = pace.Absent
 		}
-		if state != unanswered || hurried {
+		if state != unanswered || hurried || told > 0 {
 			again = nil
 		}
-		asked := time.Now()
+		asked, pause := time.Now(), asker.Next(answer, told)
 		if !rests(ctx, pause, again) {
 			return
 		}
@@ -124,23 +129,22 @@ func rests(ctx context.Context, pause time.Duration, early <-chan struct{}) bool
 }
 
 // look asks for the Node once. Version 0 lets the server answer from its memory.
-func (n *ownNode) look(ctx context.Context) (nodeState, reflector.Class) {
+func (n *ownNode) look(ctx context.Context) (nodeState, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
 	err := n.client.Get().Resource("nodes").Name(n.name).Param("resourceVersion", "0").
 		SetHeader("Accept", asMetadata).MaxRetries(0).Do(ctx).Error()
-	class := reflector.Classify(err)
-	switch {
+	switch class := reflector.Classify(err); {
 	case err == nil:
-		return found, class
+		return found, nil
 	case isNoNode(err, n.name):
-		return absent, class
+		return absent, err
 	case class == reflector.Forbidden:
-		return forbidden, class
+		return forbidden, err
 	case class == reflector.NotFound:
-		return unserved, class
+		return unserved, err
 	}
-	return unanswered, class
+	return unanswered, err
 }
 
 // isNoNode reports whether the server serves nodes, and has none of the name. A 404 for the

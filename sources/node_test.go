@@ -2,10 +2,12 @@ package sources_test
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,8 +29,9 @@ type region struct {
 	pods  *listwatchtest.Collection[*corev1.Pod]
 	nodes *listwatchtest.Collection[*corev1.Node]
 	looks atomic.Int32
-	fails atomic.Int32 // the status of each look, unless zero
+	fails atomic.Int32 // the status of each look, unless zero; negative: nothing listens
 	says  string       // the text of that
+	after string       // when it may be made again
 	log   logLines
 }
 
@@ -46,8 +49,12 @@ func (c *region) source(options ...reflector.Option) sources.Input {
 			return inner.RoundTrip(r)
 		}
 		c.looks.Add(1)
-		if code := int(c.fails.Load()); code != 0 {
+		switch code := int(c.fails.Load()); {
+		case code < 0:
+			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		case code > 0:
 			answer := httptest.NewRecorder()
+			answer.Header().Set("Retry-After", c.after)
 			http.Error(answer, c.says, code)
 			response := answer.Result()
 			response.Request = r
@@ -128,7 +135,7 @@ func TestAnAgentBeforeItsNode(t *testing.T) {
 		r.expect("ADD api")
 		time.Sleep(2 * time.Second)
 		c.register("node-1")
-		time.Sleep(4 * time.Second)
+		time.Sleep(30 * time.Second) // no look waits longer
 		require.True(t, r.SafeToPrune(sources.APISource))
 		r.end()
 	})
@@ -168,8 +175,8 @@ func TestANodeThatIsNotSeen(t *testing.T) {
 		"the right is missing":                {403, forbidden, true, `watch; whether the Node "node-1" exists is not known: the account may not get nodes`, 13},
 		"nodes are not served":                {404, "404 page not found", true, "watch", 1},
 		"another object is not there":         {404, elsewhere, true, "watch", 1},
-		"the server fails":                    {500, "hunter2", false, `the API server did not say whether it has a Node "node-1" (server_error)`, 500},
-		"the server wants another credential": {401, "hunter2", false, `the API server did not say whether it has a Node "node-1" (unauthorized)`, 500},
+		"the server fails":                    {500, "hunter2", false, `the API server did not say whether it has a Node "node-1" (server_error)`, 600},
+		"the server wants another credential": {401, "hunter2", false, `the API server did not say whether it has a Node "node-1" (unauthorized)`, 600},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -225,6 +232,46 @@ func TestAServerThatComesBackIsAskedForTheNode(t *testing.T) {
 		r.expect("ADD api web=v1")
 		time.Sleep(time.Second)
 		require.True(t, r.SafeToPrune(sources.APISource))
+		r.end()
+	})
+}
+
+// TestTheNodeIsAskedForWhenTheServerSays: a time that it names is kept.
+func TestTheNodeIsAskedForWhenTheServerSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newRegion(t)
+		c.register("node-1")
+		c.fails.Store(http.StatusTooManyRequests)
+		c.after = "120"
+		r := c.run(c.source())
+		r.expect("ADD api")
+		synctest.Wait()
+		looks := c.looks.Load()
+		time.Sleep(2*time.Minute - time.Second)
+		require.Equal(t, looks, c.looks.Load())
+		c.fails.Store(0)
+		time.Sleep(31 * time.Second)
+		require.True(t, r.SafeToPrune(sources.APISource))
+		r.end()
+	})
+}
+
+// TestANodeOfAServerThatStarts: it refuses until it has read its roles, which is no word about the
+// account.
+func TestANodeOfAServerThatStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newRegion(t)
+		c.register("node-1")
+		c.fails.Store(-1)
+		r := c.run(c.source())
+		r.expect("ADD api")
+		time.Sleep(time.Minute)
+		c.says = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`
+		c.fails.Store(http.StatusForbidden)
+		time.Sleep(2 * time.Second)
+		c.fails.Store(0)
+		time.Sleep(5 * time.Second) // a look of a server that starts waits 2 s at most
+		require.Equal(t, "watch", r.Status()[0].Mode, "the Node is found")
 		r.end()
 	})
 }

@@ -22,6 +22,9 @@ const (
 type Asker struct {
 	Initial, Limit time.Duration
 	Random         func() float64 // in [0, 1); nil: of the process
+	// Optional: the program goes on without the answer, so that a refusal is left alone for
+	// [Forbidden].
+	Optional bool
 
 	// In a row, of a server that was there and did not refuse; zero again once there is life.
 	failures int
@@ -86,6 +89,9 @@ func (a *Asker) after(answer Answer) (least, spread time.Duration) {
 	if a.refusals++; a.patience > 0 {
 		a.patience--
 		return 0, min(a.Doubled(a.refusals-1), AbsentLimit)
+	}
+	if a.Optional {
+		return Forbidden, 0
 	}
 	least = min(a.Limit, refusedAtLeast)
 	return least, min(a.Limit, refusedWithin) - least

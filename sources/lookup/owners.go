@@ -295,11 +295,14 @@ func (o *owners) failedLocked(one *turn, err error) {
 		o.log.Error(problem, "Problem")
 	}
 	o.errors++
-	pause := pace.Told(err)
-	if class == reflector.Forbidden {
-		pause = pace.Forbidden
+	answer := pace.Failed
+	switch class {
+	case reflector.Forbidden:
+		answer = pace.Refused
+	case reflector.Unreachable:
+		answer = pace.Absent
 	}
-	o.turns.failed(one, time.Now(), problem, pause)
+	o.turns.failed(one, time.Now(), problem, answer, pace.RetryAfter(err))
 }
 
 // reason is why the controller of an object is not known.

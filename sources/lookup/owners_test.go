@@ -221,8 +221,8 @@ func TestOwnersGoWithTheirPods(t *testing.T) {
 	})
 }
 
-// TestOwnersAreAskedForEverLater: after a second, and up to half a minute; the status says why, and
-// nothing that the server wrote.
+// TestOwnersAreAskedForEverLater: within a second, and up to half a minute; the status says why,
+// and nothing that the server wrote.
 func TestOwnersAreAskedForEverLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, api := newWorkloads(t), newScripted(sources.APISource)
@@ -235,9 +235,9 @@ func TestOwnersAreAskedForEverLater(t *testing.T) {
 		before := w.asked()
 		api.set(t, pod)
 		time.Sleep(4 * time.Second)
-		require.Equal(t, before+3, w.asked(), "at once, after a second and after two more")
+		require.GreaterOrEqual(t, w.asked(), before+3, "at once, within a second and within two more")
 		time.Sleep(time.Hour)
-		require.InDelta(t, before+110, w.asked(), 20)
+		require.InDelta(t, before+245, w.asked(), 45, "every 15 s on average")
 		require.EqualError(t, errors.Join(ownersStatus(s).Problems...),
 			"replicasets.apps: cannot be read: server error; the owners of 1 are not known")
 		_, reason := s.Guess(pod)

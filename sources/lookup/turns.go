@@ -55,7 +55,7 @@ const (
 type resource struct {
 	answered bool // the last request
 	asking   int
-	failures int // in a row
+	asker    pace.Asker
 	until    time.Time
 	problem  error // of the last failure
 }
@@ -67,7 +67,7 @@ func newTurns() turns {
 func (t *turns) resource(of owned) *resource {
 	name := of.resource.GroupResource()
 	if t.resources[name] == nil {
-		t.resources[name] = &resource{}
+		t.resources[name] = &resource{asker: pace.Asker{Initial: firstRetry, Limit: resourceMaxRetry, Optional: true}}
 	}
 	return t.resources[name]
 }
@@ -122,14 +122,15 @@ func (one *turn) before(other *turn) bool {
 func (t *turns) answered(one *turn, state turnState) (over error) {
 	of := t.resource(one.object)
 	one.state, over = state, of.problem
-	*of = resource{answered: true, asking: of.asking - 1}
+	of.answered, of.asking, of.until, of.problem = true, of.asking-1, time.Time{}, nil
+	of.asker.Alive(0)
 	return over
 }
 
-// failed ends a request without an answer. pause is how long the resource is to be left alone.
+// failed ends a request without an answer, which the server may have told to come back later.
 // A failure beside answers is the object's, and the resource pauses for a second. While nothing is
 // answered, the pause of the resource grows, and another object is the next probe.
-func (t *turns) failed(one *turn, now time.Time, problem error, pause time.Duration) {
+func (t *turns) failed(one *turn, now time.Time, problem error, answer pace.Answer, told time.Duration) {
 	of := t.resource(one.object)
 	of.asking--
 	of.problem = problem
@@ -142,8 +143,7 @@ func (t *turns) failed(one *turn, now time.Time, problem error, pause time.Durat
 	}
 	if one.state == probing || of.answered {
 		of.answered = false
-		of.failures++
-		of.until = now.Add(max(pause, later(of.failures, resourceMaxRetry)))
+		of.until = now.Add(of.asker.Next(answer, told))
 	}
 	one.state = waiting
 }

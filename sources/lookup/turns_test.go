@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/internal/pace"
 )
 
 // line is a server in simulated time: each request for it takes a while, and then is answered or
@@ -51,7 +53,7 @@ func (l *line) step(by time.Duration) {
 		}
 		delete(l.underWay, one)
 		if resource := one.object.resource.Resource; l.away[resource] || l.bad[one.object.uid] {
-			l.turns.failed(one, l.now, errors.New("away"), 0)
+			l.turns.failed(one, l.now, errors.New("away"), pace.Failed, 0)
 		} else {
 			l.turns.answered(one, known)
 		}
