@@ -247,7 +247,7 @@ func (j *journal) put(obj store.Entry, missed bool) error {
 	}
 	switch {
 	case c.Unchanged(): // a replay
-	case c.Added():
+	case c.Old == nil:
 		j.ring.timeline.add(noted{told: told{event: event{Key: c.Key, New: c.New, Type: Added, Missed: missed}}})
 	case c.Recreated(): // its deletion was not told
 		j.ring.timeline.add(noted{told: told{event: event{Key: c.Key, Old: c.Old, Type: Deleted, Missed: true}}, had: c.Old},
