@@ -17,6 +17,9 @@ const (
 	probePatience = 10 * time.Second
 	// probePause is the least time between two probes of one copy.
 	probePause = 5 * time.Second
+	// refusedProbes is how many probes a server may refuse before a list is the proof. One that
+	// starts answers 403 until it has read its roles, and has watches by then.
+	refusedProbes = 3
 )
 
 // prober asks for the server's version beside the watch, by a consistent LIST of one object: each
@@ -29,7 +32,10 @@ type prober struct {
 	ctx     context.Context
 	timer   *time.Timer
 	running sync.WaitGroup
-	own     time.Time // of the copy's last probe of its own; of the goroutine of probe
+	// Of the goroutine of probe: when the copy's last probe of its own was, and how many were
+	// refused since one was answered.
+	own     time.Time
+	refused int
 
 	mu     sync.Mutex // guards the fields below
 	asking bool       // a probe is under way
@@ -157,8 +163,13 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 		r.origin.tell(claim{asked: asked}, true)
 		r.doubt(err)
 	case class == Forbidden, class == Refused: // the role has watch alone, or the server no limits
-		r.proveByList()
+		if r.prober.refused++; r.prober.refused < refusedProbes {
+			r.prober.goOn()
+		} else {
+			r.proveByList()
+		}
 	case err == nil:
+		r.prober.refused = 0
 		r.origin.tell(got, false)
 		r.claimed(got)
 	}

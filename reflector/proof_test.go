@@ -487,7 +487,7 @@ func TestCopiesOfOneResourceShareProbes(t *testing.T) {
 	t.Logf("requests an hour: 1 copy %d, 100 copies of one resource %d, of a hundred %d", alone, together, apart)
 }
 
-// TestARoleThatMayNotListIsProvenByLists: the probe is forbidden, the watch list is not.
+// TestProbesThatAreForbidden: the probe is forbidden, the watch list is not.
 func TestProbesThatAreForbidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newCluster("500", podsOf("a", "300", 3)...)
@@ -498,6 +498,30 @@ func TestProbesThatAreForbidden(t *testing.T) {
 		require.NoError(t, r.Status().Err)
 		lists, _ := source.asked()
 		require.Less(t, lists, 70)
+	})
+}
+
+// TestAServerThatStartsRefusesProbes: it answers 403 until it has read its roles, and has watches by
+// then. The copy is whole, and is not listed again.
+func TestAServerThatStartsRefusesProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := newCluster("500", podsOf("a", "300", 3)...)
+		r, _ := follow(t, source)
+		before, _ := source.asked()
+		source.become("500", podsOf("a", "300", 3)...) // its watches are cut
+		source.set(func(c *cluster) {
+			c.noLists = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", errors.New("no roles yet"))
+		})
+		for _, probes := source.asked(); ; time.Sleep(time.Second) {
+			if _, now := source.asked(); now > probes {
+				break
+			}
+		}
+		source.set(func(c *cluster) { c.noLists = nil })
+		time.Sleep(10 * time.Minute)
+		lists, _ := source.asked()
+		require.Equal(t, before, lists, "%v", r.Status().Lists)
+		require.NoError(t, r.Ready(2*time.Minute))
 	})
 }
 
