@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/store"
@@ -174,6 +175,41 @@ func BenchmarkByIndex(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				found, _ := y.ByIndex("node", pods[i*7919%n].Spec.NodeName)
+				for _, p := range found {
+					runtime.KeepAlive(p)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSelect reads the 50 pods of an application by a selector of one label, which the peer
+// has an index of.
+func BenchmarkSelect(b *testing.B) {
+	for _, n := range sizes {
+		pods := benchPods(n)
+		for i, p := range pods {
+			p.Labels = map[string]string{"app": fmt.Sprint("app-", i/50), "tier": "web"}
+		}
+		x := store.NewIndexer(store.ByLabel[*corev1.Pod]("app"))
+		_ = x.Replace(store.Items(pods...), store.At("1"))
+		y := theirs(pods, 0)
+		_ = y.AddIndexers(cache.Indexers{"app": func(obj any) ([]string, error) { return []string{obj.(*corev1.Pod).Labels["app"]}, nil }})
+		b.Run(fmt.Sprintf("%d/tributary", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				selector := labels.SelectorFromSet(labels.Set{"app": pods[i*7919%n].Labels["app"]})
+				for p := range x.Snapshot().Select("", selector) {
+					runtime.KeepAlive(p)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("%d/client-go", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				selector := labels.SelectorFromSet(labels.Set{"app": pods[i*7919%n].Labels["app"]})
+				value, _ := selector.RequiresExactMatch("app")
+				found, _ := y.ByIndex("app", value)
 				for _, p := range found {
 					runtime.KeepAlive(p)
 				}

@@ -91,96 +91,91 @@ func (s Snapshot[T]) Select(namespace string, selector labels.Selector) iter.Seq
 	if s.at == nil {
 		return func(func(T) bool) {}
 	}
-	all := selector.Empty() // a selector of the program's own may have no requirements
-	entries, labelsOf, open := s.at.smallest(namespace, requirements), labelsOf(s.at.kept), as[T]
-	if s.at.kept != nil {
-		open = opener[T](s.at.kept)
+	// A selector of the program's own may have no requirements, and not match all.
+	found := s.at.smallest(namespace, requirements, selector.Empty())
+	if s.at.kept == nil {
+		return func(yield func(T) bool) {
+			found.all(func(entry Entry) bool { return !found.has(entry, namespace, selector) || yield(entry.(T)) })
+		}
 	}
+	open := opener[T](s.at.kept)
 	return func(yield func(T) bool) {
-		for entry := range entries {
-			if namespace != metav1.NamespaceAll && entry.GetNamespace() != namespace {
-				continue
-			}
-			if !all && !selector.Matches(labels.Set(labelsOf(entry))) {
-				continue
-			}
-			if !yield(open(entry)) {
-				return
-			}
-		}
+		found.all(func(entry Entry) bool { return !found.has(entry, namespace, selector) || yield(open(entry)) })
 	}
 }
 
-// labelsOf returns the function that reads the labels of an entry.
-func labelsOf(k *kept) func(Entry) map[string]string {
-	if k == nil {
-		return func(entry Entry) map[string]string {
-			return entry.(interface{ GetLabels() map[string]string }).GetLabels()
-		}
-	}
-	return func(entry Entry) map[string]string { return k.read(entry).Labels() }
+// part is the smallest part of the content that an index has and that holds all wanted objects.
+type part struct {
+	of     *version
+	index  indexed[string]
+	values []string // of the index; an object has one of them; nil: all objects
+	// Each object of the part is in the wanted namespace, or matches the selector.
+	inNamespace, matching bool
 }
 
-// smallest yields the entries of the smallest part that an index has and that holds all wanted
-// objects; all entries if no index has one.
-func (v *version) smallest(namespace string, requirements labels.Requirements) iter.Seq[Entry] {
-	best, size := v.all, v.entries.Len()
+// smallest finds the part to look at. all says that the selector matches all objects.
+func (v *version) smallest(namespace string, requirements labels.Requirements, all bool) part {
+	best, size := part{of: v, inNamespace: namespace == metav1.NamespaceAll, matching: all}, v.entries.Len()
+	whole := best
 	for i, index := range v.schema {
-		for values := range index.attribute().candidates(namespace, requirements) {
-			part := under{v.indexes[i].(indexed[string]), values}
-			if n := part.len(); n < size {
-				best, size = part.all, n
+		of := index.attribute()
+		if of.namespace && !whole.inNamespace {
+			next := part{v, v.indexes[i].(indexed[string]), []string{namespace}, true, all}
+			best, size = next.or(best, size)
+		}
+		for _, r := range requirements {
+			if of.label != "" && r.Key() == of.label && valued(r.Operator()) {
+				next := part{v, v.indexes[i].(indexed[string]), r.ValuesUnsorted(), whole.inNamespace, all || len(requirements) == 1}
+				best, size = next.or(best, size)
 			}
 		}
 	}
 	return best
 }
 
-// candidates yields lists of values: each wanted object has one value of each list.
-func (a attribute) candidates(namespace string, requirements labels.Requirements) iter.Seq[[]string] {
-	return func(yield func([]string) bool) {
-		if a.namespace && namespace != metav1.NamespaceAll && !yield([]string{namespace}) {
-			return
-		}
-		for _, r := range requirements {
-			if a.label != "" && r.Key() == a.label && valued(r.Operator()) && !yield(r.ValuesUnsorted()) {
-				return
-			}
-		}
+// or is the smaller of two parts, with its size.
+func (p part) or(best part, size int) (part, int) {
+	n := 0
+	for _, value := range p.values {
+		n += p.under(value).Len()
 	}
-}
-
-// all yields every entry.
-func (v *version) all(yield func(Entry) bool) {
-	v.entries.All()(func(_ string, entry Entry) bool { return yield(entry) })
-}
-
-// under are the entries under several values, of which an object has one.
-type under struct {
-	index  indexed[string]
-	values []string
-}
-
-func (u under) of(value string) members {
-	found, _ := u.index.Get(trie.HashString(value), value)
-	return found
-}
-
-func (u under) len() (n int) {
-	for _, value := range u.values {
-		n += u.of(value).Len()
+	if n < size {
+		return p, n
 	}
-	return n
+	return best, size
 }
 
-func (u under) all(yield func(Entry) bool) {
-	for _, value := range u.values {
-		for entry := range u.of(value).Keys() {
+// has reports whether an object of the part is wanted.
+func (p part) has(entry Entry, namespace string, selector labels.Selector) bool {
+	return (p.inNamespace || entry.GetNamespace() == namespace) && (p.matching || selector.Matches(labels.Set(p.of.labels(entry))))
+}
+
+// all yields every entry of the part.
+func (p part) all(yield func(Entry) bool) {
+	if p.values == nil {
+		p.of.entries.All()(func(_ string, entry Entry) bool { return yield(entry) })
+		return
+	}
+	for _, value := range p.values {
+		for entry := range p.under(value).Keys() {
 			if !yield(entry) {
 				return
 			}
 		}
 	}
+}
+
+func (p part) under(value string) members {
+	found, _ := p.index.Get(trie.HashString(value), value)
+	return found
+}
+
+// labels are those of an entry.
+func (v *version) labels(entry Entry) map[string]string {
+	if v.kept == nil {
+		return entry.(interface{ GetLabels() map[string]string }).GetLabels()
+	}
+	return v.kept.read(entry).Labels()
 }
 
 // valued reports whether an operator asks for one of the requirement's values.
