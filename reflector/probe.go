@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -24,21 +25,22 @@ const (
 
 // prober asks for the server's version beside the watch, by a consistent LIST of one object: each
 // minute, and sooner after an interruption. It has a timer, and a goroutine only during a probe.
+// Of copies that share their probes, one asks, and the others take its answer on its goroutine: of
+// 300 idle copies, one wakes.
 type prober struct {
 	every  time.Duration
 	probe  func(context.Context)
+	hears  func() bool // takes in the answer to another copy's probe, if that will do
 	random func() float64
 
 	ctx     context.Context
 	timer   *time.Timer
 	running sync.WaitGroup
-	// Of the goroutine of probe: when the copy's last probe of its own was, and how many were
-	// refused since one was answered.
-	own     time.Time
-	refused int
+	refused int // probes since one was answered; of the goroutine of probe
 
 	mu     sync.Mutex // guards the fields below
 	asking bool       // a probe is under way
+	own    time.Time  // of the copy's last probe of its own
 	due    time.Time
 	since  time.Time // an older answer will not do: something has happened since
 	last   time.Time // when the last probe began
@@ -85,14 +87,42 @@ func (p *prober) soonerLocked(delay time.Duration) {
 	}
 }
 
-// fresh is how old the answer to another copy's probe may be.
-func (p *prober) fresh(now time.Time) time.Time {
+// times are how old the answer to another copy's probe may be, and when the last own one was.
+func (p *prober) times(now time.Time) (fresh, own time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if since := now.Add(-p.every / 2); since.After(p.since) {
-		return since
+		return since, p.own
 	}
-	return p.since
+	return p.since, p.own
+}
+
+// asks notes a probe of the copy's own.
+func (p *prober) asks(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.own = now
+}
+
+// hear has the copy take the answer to another copy's probe in place of its own, if that is due
+// soon.
+func (p *prober) hear() {
+	p.mu.Lock()
+	due := p.due
+	if p.ctx.Err() != nil || p.asking || time.Until(due) > p.every/2 {
+		p.mu.Unlock()
+		return
+	}
+	p.running.Add(1)
+	p.mu.Unlock()
+	defer p.running.Done()
+	heard := p.hears()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if heard && !p.asking && p.due.Equal(due) && p.ctx.Err() == nil { // else it is due for another reason
+		p.due = time.Now().Add(p.pause())
+		p.timer.Reset(time.Until(p.due))
+	}
 }
 
 func (p *prober) fire() {
@@ -147,7 +177,7 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 			r.toldBy(plan.newest)
 			return
 		}
-		r.prober.own = asked
+		r.prober.asks(asked)
 		got, err = r.byName(ctx)
 	}
 	if ctx.Err() != nil {
@@ -175,6 +205,22 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 	}
 	r.status.change(func(s *Status) { s.ProbeErr = err })
 	r.announce()
+	if err == nil {
+		r.origin.share(&r.prober)
+	}
+}
+
+// hears takes in the answer to another copy's probe, and reports whether that will do.
+func (r *Reflector[T]) hears() bool {
+	if !r.status.follows() {
+		return false
+	}
+	plan := r.schedule(time.Now())
+	will := plan.shared && !plan.own && !plan.sweep
+	if will {
+		r.toldBy(plan.newest)
+	}
+	return will
 }
 
 // toldBy takes in the answer to another copy's probe. If this copy has moved since, its version may
@@ -263,8 +309,9 @@ var origins weakly.Map[any, origin]
 
 // origin is what copies of one resource over one client share.
 type origin struct {
-	mu   sync.Mutex // guards news
-	news news
+	mu     sync.Mutex // guards the fields below
+	news   news
+	copies map[*prober]struct{} // that run
 }
 
 // news is what the copies of an origin tell each other.
@@ -281,6 +328,33 @@ func shareProbes(source any) *origin {
 		}
 	}
 	return &origin{}
+}
+
+// join adds the prober of a copy that runs, which leaves later.
+func (o *origin) join(p *prober) (leave func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.copies == nil {
+		o.copies = map[*prober]struct{}{}
+	}
+	o.copies[p] = struct{}{}
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.copies, p)
+	}
+}
+
+// share has all copies but the one that asked hear its answer.
+func (o *origin) share(asked *prober) {
+	o.mu.Lock()
+	copies := slices.Collect(maps.Keys(o.copies))
+	o.mu.Unlock()
+	for _, p := range copies {
+		if p != asked {
+			p.hear()
+		}
+	}
 }
 
 func (o *origin) read() news {
@@ -314,10 +388,11 @@ type schedule struct {
 // schedule lets a cache rely on the probes of others, until it has done so for long enough, or one
 // of the others was contradicted. A sweep and a single object take turns then.
 func (r *Reflector[T]) schedule(now time.Time) schedule {
-	s, own := schedule{news: r.origin.read()}, r.prober.own
+	s := schedule{news: r.origin.read()}
+	fresh, own := r.prober.times(now)
 	var compared time.Time
 	s.cut, compared = r.status.comparison()
-	s.shared, s.interrupted = s.newest.asked.After(r.prober.fresh(now)), compared.Before(s.cut)
+	s.shared, s.interrupted = s.newest.asked.After(fresh), compared.Before(s.cut)
 	alone, long := now.Sub(own) >= ownProbe, now.Sub(compared) >= ownProbe
 	s.own = s.doubted.After(own) || alone && long
 	s.sweep = s.interrupted || s.doubted.After(compared) || (alone || !s.shared) && long && own.After(compared)

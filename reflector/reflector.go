@@ -96,7 +96,8 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 	}
 	r.status.logged = map[Class]time.Time{}
 	r.status.now = Status{Phase: Idle, Class: OK, ProofInterval: r.options.proof}
-	r.prober.every, r.prober.probe, r.prober.random = r.options.proof, r.probe, func() float64 { return r.random() }
+	r.prober.every, r.prober.probe, r.prober.hears = r.options.proof, r.probe, r.hears
+	r.prober.random = func() float64 { return r.random() }
 	watchLists := watchlist.Supported(source) && features.FeatureGates().Enabled(features.WatchListClient)
 	r.machine = newMachine(r.options, watchLists, func() float64 { return r.random() })
 	return r
@@ -148,6 +149,7 @@ func (r *Reflector[T]) runOnce(ctx context.Context) error {
 	r.holds(r.content().ResourceVersion())
 	r.finds(ctx)
 	r.prober.start(ctx)
+	defer r.origin.join(&r.prober)()
 	return r.run(ctx)
 }
 

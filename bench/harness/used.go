@@ -74,6 +74,7 @@ func spent() Figures {
 	f := Figures{
 		"user": time.Duration(u.Utime.Nano()).Seconds(), "system": time.Duration(u.Stime.Nano()).Seconds(),
 		"allocs": Metric("/gc/heap/allocs:objects"), "bytes": Metric("/gc/heap/allocs:bytes"),
+		"switches": float64(u.Nvcsw + u.Nivcsw), // of threads
 	}
 	f["cpu"] = f["user"] + f["system"]
 	return f

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"time"
 
 	"github.com/tributary-go/tributary/bench/harness"
 )
@@ -14,8 +15,9 @@ type measurement struct {
 	Library   string
 	Kind      string // see kinds
 	Informers int
-	Each      int  // objects of each informer
-	Cache     bool // one cache of that many namespaces in place of informers
+	Each      int           // objects of each informer
+	Cache     bool          // one cache of that many namespaces in place of informers
+	Idle      time.Duration // how long nothing happens after the first state
 }
 
 // libraries are measured by turns.
@@ -35,6 +37,7 @@ type sizes struct {
 
 var (
 	full  = sizes{most: 50_000}
+	idle  = flag.Duration("idle", 2*time.Minute, "how long nothing happens in the rows of idle informers")
 	curve = flag.String("curve", "", "measure the heap of 1 to 50,000 pods, alone and many, and plot it into this SVG `file`")
 )
 
@@ -71,7 +74,7 @@ func measure(ctx context.Context, s harness.Settings) error {
 		table.Begin("caches of controllerruntime and controller-runtime, per namespace")
 		_, err := measurement{URL: url, Kind: kinds[0].Name, Informers: min(full.informers, 200), Each: 3, Cache: true}.row(ctx, s, "cache")
 		return err
-	}})...)
+	}}, harness.Part{Name: "idle informers", Measure: full.idle})...)
 }
 
 // usual are the counts of objects if none were asked for.
@@ -93,12 +96,45 @@ var table = harness.Table{Lead: "objects in each | informers | ", Columns: []har
 	harness.Col("goroutines", "%.1f", "goroutines/informers").Alone(), harness.Col("CPU s", "%.3f", "cpu"),
 }}
 
-// row measures both libraries, prints their medians and the ratio, and returns the heap of each.
-func (m measurement) row(ctx context.Context, s harness.Settings, name any) (heap []float64, err error) {
-	medians, err := harness.ByTurns(s.Repeat, libraries, func(library string) (harness.Figures, error) {
+// idleTable has the figures of a minute in which nothing happens.
+var idleTable = harness.Table{Lead: "informers | ", Columns: []harness.Column{
+	harness.Col("CPU ms a minute", "%.1f", "cpu*1e3/minutes"), harness.Col("context switches a minute", "%.0f", "switches/minutes"),
+}}
+
+// idle measures informers of which nothing changes, on a server that sends bookmarks and answers
+// probes as the API server does.
+func (s sizes) idle(ctx context.Context, h harness.Settings) error {
+	url, err := serveIdle(s.informers)
+	if err != nil {
+		return err
+	}
+	m := measurement{URL: url, Kind: kinds[0].Name, Informers: s.informers, Each: idleEach, Idle: *idle}
+	if s.quick {
+		m.Idle = time.Second
+	}
+	idleTable.Begin(fmt.Sprintf("idle informers of %d pods each, over %s", m.Each, m.Idle))
+	medians, err := m.byTurns(ctx, h)
+	if err != nil {
+		return err
+	}
+	for i, f := range medians {
+		idleTable.Row(f, m.Informers, libraries[i])
+	}
+	idleTable.Ratio(medians[0], medians[1], m.Informers, "**ours / theirs**")
+	return nil
+}
+
+// byTurns has the medians of each library.
+func (m measurement) byTurns(ctx context.Context, s harness.Settings) ([]harness.Figures, error) {
+	return harness.ByTurns(s.Repeat, libraries, func(library string) (harness.Figures, error) {
 		m.Library = library
 		return harness.Measure(ctx, "informers", m)
 	})
+}
+
+// row measures both libraries, prints their medians and the ratio, and returns the heap of each.
+func (m measurement) row(ctx context.Context, s harness.Settings, name any) (heap []float64, err error) {
+	medians, err := m.byTurns(ctx, s)
 	if err != nil {
 		return nil, err
 	}

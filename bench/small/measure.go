@@ -31,7 +31,7 @@ func start(ctx context.Context, m measurement) (harness.Figures, error) {
 	log.SetLogger(logr.Discard())
 	number := slices.IndexFunc(kinds, func(k kind) bool { return k.Name == m.Kind })
 	config := &rest.Config{
-		Host: fmt.Sprintf("%s/%d/%d", m.URL, number, m.Each), TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1,
+		Host: m.host(number), TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1,
 		ContentConfig: rest.ContentConfig{ContentType: harness.Protobuf, GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
 		APIPath:       "/api",
 	}
@@ -59,11 +59,29 @@ func start(ctx context.Context, m measurement) (harness.Figures, error) {
 	cpu := harness.Used().Since(before)["cpu"]
 	time.Sleep(500 * time.Millisecond) // requests and first states are over
 	harness.Collect()
+	if m.Idle > 0 {
+		defer harness.Profile(m.Library)()
+		before := harness.Used()
+		time.Sleep(m.Idle)
+		f := harness.Used().Since(before)
+		f["minutes"] = m.Idle.Minutes()
+		runtime.KeepAlive(start)
+		return f, nil
+	}
 	f := harness.Used().Since(before)
 	f["cpu"], f["informers"] = cpu, float64(m.Informers)
 	f["goroutines"] -= float64(handlers)
 	runtime.KeepAlive(start)
 	return f, nil
+}
+
+// host is the URL of the server: one path for all idle ones, and else the path that says what is
+// listed.
+func (m measurement) host(kind int) string {
+	if m.Idle > 0 {
+		return m.URL
+	}
+	return fmt.Sprintf("%s/%d/%d", m.URL, kind, m.Each)
 }
 
 // starter starts informers of namespaces, and returns how many goroutines their handlers have. Wait
