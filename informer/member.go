@@ -83,7 +83,7 @@ func (m *member) Status() CopyStatus {
 
 func (m *member) WaitSynced(ctx context.Context) error {
 	for {
-		changed := m.union.journal.ring.changed.Wait()
+		changed := m.union.journal.ring.moved.Wait()
 		m.union.mu.Lock()
 		synced, leaving := m.listed, m.leaving
 		m.union.mu.Unlock()

@@ -18,7 +18,10 @@ import (
 // takes one before it evicts unread changes. A snapshot per change would make each write copy its
 // path.
 type sharedRing struct {
-	changed signal.Signal // broadcast after each change of state
+	changed signal.Signal // broadcast after each change of state, for the readers
+	// moved is broadcast then, too, and after a bookmark: it is for waits for a version. The
+	// handlers of a quiet collection sleep through its bookmarks.
+	moved signal.Signal
 
 	// Readers take turns before they lock mu, so the writer waits for one of them at most, and they
 	// find more changes at their turn. Under a RWMutex, readers park the writer at each event.
@@ -52,6 +55,7 @@ func newSharedRing(capacity int, entries *store.Entries) *sharedRing {
 func (r *sharedRing) endWrite() {
 	r.mu.Unlock()
 	r.changed.Broadcast()
+	r.moved.Broadcast()
 }
 
 func (r *sharedRing) beginRead() {
@@ -325,7 +329,8 @@ func (j *journal) replace(items iter.Seq2[store.Entry, error], resourceVersion f
 // bookmark notes that the content is complete up to resourceVersion.
 func (j *journal) bookmark(resourceVersion string) error {
 	j.ring.mu.Lock()
-	defer j.ring.endWrite()
+	defer j.ring.moved.Broadcast()
+	defer j.ring.mu.Unlock()
 	return j.entries.Bookmark(resourceVersion)
 }
 

@@ -139,7 +139,7 @@ func (u *members) Run(ctx context.Context) error {
 		own, stop := context.WithCancel(ctx)
 		m.stop = stop
 		u.running.Go(func() {
-			defer u.journal.ring.changed.Broadcast() // wakes the waits for all members
+			defer u.journal.ring.moved.Broadcast() // wakes the waits for all members
 			defer close(m.done)
 			defer stop()
 			m.ended = m.reflector.Run(own)
@@ -224,7 +224,7 @@ func (u *members) settleLocked() {
 		u.whole = true
 		close(u.synced)
 	}
-	u.journal.ring.changed.Broadcast()
+	u.journal.ring.moved.Broadcast()
 }
 
 // putLocked stores an object of a member that is complete up to a version, unless the union knows a
@@ -317,7 +317,7 @@ func (u *members) reachedLocked(m *member, version store.Version) {
 	if m == u.slowest || !u.slowest.version.Before(version) {
 		u.ageLocked() // asks all members, so it is not done for each event
 	}
-	u.journal.ring.changed.Broadcast()
+	u.journal.ring.moved.Broadcast()
 }
 
 // ageLocked finds the slowest member, and gives the store its version. A member that is leaving
@@ -345,7 +345,7 @@ func (u *members) Synced() <-chan struct{} { return u.synced }
 // ended by itself.
 func (u *members) WaitSynced(ctx context.Context) error {
 	for {
-		changed := u.journal.ring.changed.Wait()
+		changed := u.journal.ring.moved.Wait()
 		if synced, err := u.areSynced(); err != nil {
 			return err
 		} else if synced {

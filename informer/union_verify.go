@@ -76,5 +76,5 @@ func (u *members) Doubt(error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	_ = u.renewLocked() // cannot fail: the stores of the members have held the objects
-	u.journal.ring.changed.Broadcast()
+	u.journal.ring.moved.Broadcast()
 }

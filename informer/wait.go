@@ -104,7 +104,7 @@ func (i *shared[T]) WaitUntil(ctx context.Context, key string, condition func(ob
 // complete.
 func wait[T store.Object](ctx context.Context, i *shared[T], what string, done func(complete store.Version) bool) error {
 	for {
-		changed := i.ring.changed.Wait()
+		changed := i.ring.moved.Wait()
 		complete, owner := i.complete() // read before the state, which may then be newer
 		if done(store.Version(complete)) {
 			return nil

@@ -177,7 +177,9 @@ func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error
 	if err == nil {
 		if w.outcome.contacts == 0 {
 			r.recovered(false)
-			w.guard.Allow(r.options.liveness)
+		}
+		if w.outcome.contacts == 0 || !isEvent {
+			w.guard.Allow(r.options.liveness) // the timer of a quiet watch never wakes
 		}
 		w.outcome.contacts++
 		w.guard.Heard(now)
