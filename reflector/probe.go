@@ -119,7 +119,7 @@ func (p *prober) hear() {
 	heard := p.hears()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if heard && !p.asking && p.due.Equal(due) && p.ctx.Err() == nil { // else it is due for another reason
+	if heard && !p.asking && p.due.Equal(due) && p.ctx.Err() == nil { // nothing has happened since
 		p.due = time.Now().Add(p.pause())
 		p.timer.Reset(time.Until(p.due))
 	}

@@ -501,8 +501,8 @@ func TestProbesThatAreForbidden(t *testing.T) {
 	})
 }
 
-// TestAServerThatStartsRefusesProbes: it answers 403 until it has read its roles, and has watches by
-// then. The copy is whole, and is not listed again.
+// TestAServerThatStartsRefusesProbes: it answers 403 until it has read its roles, and has watches
+// by then. The copy is whole, and is not listed again.
 func TestAServerThatStartsRefusesProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := newCluster("500", podsOf("a", "300", 3)...)
