@@ -487,6 +487,35 @@ func TestCopiesOfOneResourceShareProbes(t *testing.T) {
 	t.Logf("requests an hour: 1 copy %d, 100 copies of one resource %d, of a hundred %d", alone, together, apart)
 }
 
+// TestOneCopyAsksForAllThatShare: its answer is that of the others at the same moment, so that they
+// need not wake.
+func TestOneCopyAsksForAllThatShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var copies []*reflector.Reflector[*corev1.Pod]
+		for range 20 {
+			source := newCluster("500", podsOf("a", "300", 3)...)
+			source.origin = t
+			r, _ := follow(t, source)
+			copies = append(copies, r)
+		}
+		proven := func() (at []time.Time) {
+			for _, r := range copies {
+				at = append(at, r.Status().ProvenAt)
+			}
+			slices.SortFunc(at, time.Time.Compare)
+			return slices.CompactFunc(at, time.Time.Equal)
+		}
+		for range 3 {
+			before := proven()
+			require.Len(t, before, 1)
+			for len(proven()) == 1 && proven()[0].Equal(before[0]) {
+				time.Sleep(10 * time.Millisecond)
+				synctest.Wait()
+			}
+		}
+	})
+}
+
 // TestProbesThatAreForbidden: the probe is forbidden, the watch list is not.
 func TestProbesThatAreForbidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
