@@ -56,7 +56,7 @@ const (
 	longestRetry = 30 * time.Second
 	syncPatience = 30 * time.Second // for the first list of a custom resource
 	// farewell is how long a collection goes on that is served no more: a request that found it
-	// may wait for its storage. kube-apiserver's wait ends after as long.
+	// may wait for its storage. kube-apiserver counts such requests, and waits two minutes at most.
 	farewell = time.Minute
 )
 
