@@ -18,8 +18,8 @@ const (
 	probePatience = 10 * time.Second
 	// probePause is the least time between two probes of one copy.
 	probePause = 5 * time.Second
-	// refusedProbes is how many probes a server may refuse before a list is the proof. One that
-	// starts answers 403 until it has read its roles, and has watches by then.
+	// After refusedProbes refusals in a row, a list is the proof. A server that starts answers 403
+	// until it has read its roles, although it serves watches already.
 	refusedProbes = 3
 )
 

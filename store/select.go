@@ -91,8 +91,7 @@ func (s Snapshot[T]) Select(namespace string, selector labels.Selector) iter.Seq
 	if s.at == nil {
 		return func(func(T) bool) {}
 	}
-	// A selector of the program's own may have no requirements, and not match all.
-	found := s.at.smallest(namespace, requirements, selector.Empty())
+	found := s.at.smallest(namespace, requirements, selector)
 	if s.at.kept == nil {
 		return func(yield func(T) bool) {
 			found.all(func(entry Entry) bool { return !found.has(entry, namespace, selector) || yield(entry.(T)) })
@@ -113,8 +112,10 @@ type part struct {
 	inNamespace, matching bool
 }
 
-// smallest finds the part to look at. all says that the selector matches all objects.
-func (v *version) smallest(namespace string, requirements labels.Requirements, all bool) part {
+// smallest finds the part to look at.
+func (v *version) smallest(namespace string, requirements labels.Requirements, selector labels.Selector) part {
+	// A selector of the program's own may have no requirements, or match less than they say.
+	all, one := selector.Empty(), len(requirements) == 1 && isUsual(selector)
 	best, size := part{of: v, inNamespace: namespace == metav1.NamespaceAll, matching: all}, v.entries.Len()
 	whole := best
 	for i, index := range v.schema {
@@ -125,12 +126,23 @@ func (v *version) smallest(namespace string, requirements labels.Requirements, a
 		}
 		for _, r := range requirements {
 			if of.label != "" && r.Key() == of.label && valued(r.Operator()) {
-				next := part{v, v.indexes[i].(indexed[string]), r.ValuesUnsorted(), whole.inNamespace, all || len(requirements) == 1}
+				next := part{v, v.indexes[i].(indexed[string]), r.ValuesUnsorted(), whole.inNamespace, all || one}
 				best, size = next.or(best, size)
 			}
 		}
 	}
 	return best
+}
+
+var (
+	parsed = reflect.TypeOf(labels.NewSelector())
+	ofSet  = reflect.TypeFor[labels.ValidatedSetSelector]()
+)
+
+// isUsual reports whether a selector is one of package labels, whose requirements say all.
+func isUsual(selector labels.Selector) bool {
+	of := reflect.TypeOf(selector)
+	return of == parsed || of == ofSet
 }
 
 // or is the smaller of two parts, with its size.

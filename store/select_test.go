@@ -120,6 +120,18 @@ func TestSelectAsksTheSelector(t *testing.T) {
 	found := slices.Collect(x.Snapshot().Select("", own{labels.Everything()}))
 	require.Len(t, found, 1)
 	require.Equal(t, "web", found[0].Name)
+
+	// It matches less than its one requirement, of which there is an index.
+	x = store.NewIndexer(store.ByLabel[*corev1.Pod]("tier"))
+	require.NoError(t, x.Add(pod("db", 1))) // without the label: the index is the smaller part
+	for _, app := range []string{"web", "api"} {
+		p := pod(app, 1)
+		p.Labels = map[string]string{"app": app, "tier": "front"}
+		require.NoError(t, x.Add(p))
+	}
+	found = slices.Collect(x.Snapshot().Select("", own{labels.SelectorFromSet(labels.Set{"tier": "front"})}))
+	require.Len(t, found, 1)
+	require.Equal(t, "web", found[0].Name)
 }
 
 // TestSelectLooksAtFew: an index of the namespace or of a label spares a look at the other objects.

@@ -1,7 +1,7 @@
 // The command small measures many small collections over one client, beside client-go, and prints
 // tables.
 //
-//	go run -C bench ./small          # informers of 0 to 50,000 pods: some 18 minutes, of which the idle informers take 12
+//	go run -C bench ./small          # informers of 0 to 50,000 pods: some 18 minutes
 //	go run -C bench ./small -quick   # small, for CI: every row once
 //	go run -C bench ./small -only Secrets -counts 3 # one row
 //	go run -C bench ./small -only "pods of" -informers 1 -counts 1,5,12 # one informer alone
