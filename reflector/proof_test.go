@@ -345,8 +345,8 @@ func TestAListWithoutAVersionRemovesNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				source := newCluster("500", podsOf("a", "300", 5)...)
 				r, pods := follow(t, source)
+				source.become(version) // before the doubt, whose list could else come first
 				r.Doubt(errors.New("a reason to list"))
-				source.become(version)
 				time.Sleep(10 * time.Minute) // of the simulated clock
 				require.Len(t, uids(pods), 5)
 				require.Equal(t, reflector.WentBack, r.Status().Class)
