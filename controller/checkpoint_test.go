@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -21,7 +23,7 @@ import (
 // restart runs a controller with a checkpoint for some time, and returns the keys called.
 func (r *rig) restart(t *testing.T, file string, change ...func(*controller.Controller[string])) []string {
 	c := r.controller()
-	c.Checkpoint = file
+	c.Name, c.Checkpoint = "mine", file
 	for _, f := range change {
 		f(c)
 	}
@@ -66,7 +68,8 @@ func TestARestartCallsWhatDiffers(t *testing.T) {
 		version2 := func(c *controller.Controller[string]) { c.Version = "2" }
 		require.Equal(t, []string{"ns/failing"}, r.restart(t, file, version2))
 		require.Len(t, r.restart(t, file), 6, "a full pass for another version")
-		require.Len(t, r.restart(t, file, func(c *controller.Controller[string]) { c.AddAll() }), 0, "no copy has been read yet")
+		require.Empty(t, r.restart(t, file))
+		require.Len(t, r.restart(t, file, func(c *controller.Controller[string]) { c.AddAll() }), 6, "it begins with a full pass")
 	})
 }
 
@@ -102,11 +105,11 @@ func TestADamagedCheckpoint(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, text[20:], 0o600))
 		var log lines
 		c := r.controller()
-		c.Checkpoint = file
+		c.Name, c.Checkpoint = "mine", file
 		stop := run(logr.NewContext(t.Context(), log.logger()), c)
 		require.Len(t, r.calls(), 2)
 		require.NoError(t, stop())
-		require.Contains(t, log.text(), `"The checkpoint is of no use, and every key is reconciled" "error"="`+file+`: it is not a file of handled keys"`)
+		require.Contains(t, log.text(), `"The checkpoint is of no use now, and every key is reconciled" "error"="`+file+`: it is not a file of handled keys"`)
 		require.Empty(t, r.restart(t, file))
 	})
 }
@@ -141,6 +144,7 @@ func TestFiftyThousandObjects(t *testing.T) {
 				Reconcile:  func(context.Context, string) error { calls++; return nil },
 				Feeds:      []controller.Feed[string]{controller.For(pods)},
 				Copies:     []controller.Runner{pods},
+				Name:       "mine",
 				Checkpoint: file,
 			}
 			require.NoError(t, run(t.Context(), c)())
@@ -165,7 +169,7 @@ func TestDoneWaitsForTheFeeds(t *testing.T) {
 		hold := make(chan struct{})
 		pods := informer.New(r.pods.ListerWatcher())
 		c := &controller.Controller[string]{
-			Reconcile: r.reconcile, Copies: []controller.Runner{pods}, Checkpoint: file, Workers: 2,
+			Reconcile: r.reconcile, Copies: []controller.Runner{pods}, Name: "mine", Checkpoint: file, Workers: 2,
 			Feeds: []controller.Feed[string]{controller.From(pods, func(p pod) []string {
 				if p.Name == "slow" {
 					<-hold
@@ -188,8 +192,102 @@ func TestDoneWaitsForTheFeeds(t *testing.T) {
 		}
 		require.Regexp(t, `begun "b"\n$`, text())
 		close(hold)
-		require.Regexp(t, `[0-9a-f]{32} "b"\n`, text())
+		require.Regexp(t, `[0-9a-f]{32},"[0-9]+" "b"\n`, text())
 		require.Equal(t, []string{"b", "slow"}, r.calls())
 		require.NoError(t, stop())
 	})
+}
+
+// TestANewBuildIsAnotherVersion: the same file that runs again calls what differs, and another one
+// everything. It runs the test's program, and a copy of it that differs in its last byte.
+func TestANewBuildIsAnotherVersion(t *testing.T) {
+	const checkpoint = "TRIBUTARY_TEST_CHECKPOINT"
+	if file := os.Getenv(checkpoint); file != "" {
+		calls := 0
+		synctest.Test(t, func(t *testing.T) {
+			s := newSource()
+			s.put("a", "")
+			s.put("b", "")
+			pods := informer.New(s)
+			c := &controller.Controller[string]{
+				Reconcile: func(context.Context, string) error { calls++; return nil },
+				Feeds:     []controller.Feed[string]{controller.For(pods)},
+				Copies:    []controller.Runner{pods}, Name: "mine", Checkpoint: file,
+			}
+			require.NoError(t, run(t.Context(), c)())
+		})
+		fmt.Printf("%d calls\n", calls)
+		return
+	}
+	first, err := os.Executable()
+	require.NoError(t, err)
+	program, err := os.ReadFile(first)
+	require.NoError(t, err)
+	next := filepath.Join(t.TempDir(), "next")
+	require.NoError(t, os.WriteFile(next, append(program, 0), 0o700))
+	file := filepath.Join(t.TempDir(), "checkpoint")
+	for i, row := range []struct {
+		program, want string
+	}{{first, "2 calls"}, {first, "0 calls"}, {next, "2 calls"}, {next, "0 calls"}} {
+		cmd := exec.CommandContext(t.Context(), row.program, "-test.run=^"+t.Name()+"$")
+		cmd.Env = append(os.Environ(), checkpoint+"="+file)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, string(out), row.want, "run %d", i+1)
+	}
+}
+
+// TestTwoControllersOfOneFile: the second is refused, so that the first one's keys are safe.
+func TestTwoControllersOfOneFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "checkpoint")
+		r := newRig(t, "a", "b")
+		c := r.controller()
+		c.Name, c.Checkpoint = "mine", file
+		r.set("ns/a", func() error { return errors.New("not now") })
+		stop := run(t.Context(), c)
+		second := r.controller()
+		second.Name, second.Checkpoint = "other", file
+		require.EqualError(t, second.Run(t.Context()), "controller: Checkpoint: "+file+": it is in use: give each writer a path of its own")
+		require.NoError(t, stop())
+		r.calls()
+		third := r.controller()
+		third.Name, third.Checkpoint = "other", file
+		require.EqualError(t, third.Run(t.Context()), "controller: Checkpoint: "+file+` is of the controller "mine", and not of "other": give each a file of its own`)
+		r.set("ns/a", nil)
+		require.Equal(t, []string{"ns/a"}, r.restart(t, file))
+	})
+}
+
+// TestARestoredEtcdGivesVersionsAnew: while the controller is down, its server goes back, and an
+// object gets another content under the version that was done.
+func TestARestoredEtcdGivesVersionsAnew(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "checkpoint")
+	s := newSource()
+	s.put("a", "one")
+	s.put("b", "one")
+	backup := maps.Clone(s.pods)
+	s.put("a", "two") // version 3
+	var called []string
+	restart := func() []string {
+		called = nil
+		synctest.Test(t, func(t *testing.T) {
+			pods := informer.New(s)
+			c := &controller.Controller[string]{
+				Reconcile: func(_ context.Context, key string) error { called = append(called, key); return nil },
+				Feeds:     []controller.Feed[string]{controller.For(pods)},
+				Copies:    []controller.Runner{pods}, Name: "mine", Checkpoint: file,
+			}
+			require.NoError(t, run(t.Context(), c)())
+		})
+		s.leave()
+		return called
+	}
+	require.Len(t, restart(), 2)
+	s.put("b", "two") // version 4
+	require.Equal(t, []string{"b"}, restart())
+	s.history, s.pods = s.history[:2], backup
+	s.put("a", "three") // version 3 again
+	require.ElementsMatch(t, []string{"a", "b"}, restart())
+	require.Empty(t, restart())
 }

@@ -221,7 +221,7 @@ func TestResults(t *testing.T) {
 		text := log.text()
 		require.Equal(t, 1, strings.Count(text, `"Reconcile did not return" "error"="Reconcile has panicked: index out of range" "key"="ns/panicking" "stack"=`), text)
 		require.Contains(t, text, `"error"="Reconcile has ended its goroutine" "key"="ns/goexit"`)
-		require.Contains(t, text, `"Will try again" "key"="ns/failing" "attempt"=3 "pause"="20ms" "error"="no such thing"`)
+		require.Regexp(t, `"Will try again" "key"="ns/failing" "attempt"=3 "pause"="(1|2)[0-9.]+ms" "error"="no such thing"`, text)
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"ns/again", "ns/reason"}, r.calls())
 
@@ -348,10 +348,18 @@ func TestBadFields(t *testing.T) {
 	pods := informer.New(r.pods.ListerWatcher())
 	feeds := []controller.Feed[string]{controller.For(pods)}
 	for want, c := range map[string]*controller.Controller[string]{
-		"Reconcile is nil":              {Feeds: feeds},
-		"there are no Feeds":            {Reconcile: r.reconcile},
-		"or there are no Feeds":         {Reconcile: r.reconcile, Feeds: make([]controller.Feed[string], 1)},
-		"controller: Checkpoint: open ": {Reconcile: r.reconcile, Feeds: feeds, Checkpoint: filepath.Join(t.TempDir(), "none", "file")},
+		"Reconcile is nil":      {Feeds: feeds},
+		"Feeds[0] is empty":     {Reconcile: r.reconcile, Feeds: make([]controller.Feed[string], 1)},
+		"Copies[1] is nil (":    {Reconcile: r.reconcile, Copies: []controller.Runner{pods, (*informer.Informer[pod])(nil)}},
+		"Workers is -1":         {Reconcile: r.reconcile, Workers: -1},
+		"Timeout is -1s":        {Reconcile: r.reconcile, Timeout: -time.Second},
+		"MaxStaleness is -1s":   {Reconcile: r.reconcile, MaxStaleness: -time.Second},
+		"StuckAfter is -1s":     {Reconcile: r.reconcile, StuckAfter: -time.Second},
+		"Grace is -1ns":         {Reconcile: r.reconcile, Grace: -1},
+		"Checkpoint: set Name,": {Reconcile: r.reconcile, Feeds: feeds, Checkpoint: filepath.Join(t.TempDir(), "file")},
+		"none/file: open: no such file or directory": {
+			Reconcile: r.reconcile, Feeds: feeds, Name: "mine", Checkpoint: filepath.Join(t.TempDir(), "none", "file"),
+		},
 	} {
 		require.ErrorContains(t, c.Run(t.Context()), want)
 		require.Equal(t, controller.Ended, c.Status().Phase)
@@ -359,6 +367,7 @@ func TestBadFields(t *testing.T) {
 	numbers := &controller.Controller[int]{
 		Reconcile:  func(context.Context, int) error { return nil },
 		Feeds:      []controller.Feed[int]{controller.From(pods, func(pod) []int { return []int{1} })},
+		Name:       "mine",
 		Checkpoint: filepath.Join(t.TempDir(), "file"),
 	}
 	require.EqualError(t, numbers.Run(t.Context()), "controller: Checkpoint: keys must be strings, and are of type int")

@@ -144,7 +144,7 @@ func (s *sim) run(t *testing.T, kill bool) {
 				controller.From(pods, func(p pod) []string { return []string{"pod/" + p.Name} }),
 				controller.From(pods, func(p pod) []string { return []string{"owner/" + p.Labels["of"]} }),
 			},
-			Copies: []controller.Runner{pods}, Workers: 1 + s.intn(3), Checkpoint: s.file,
+			Copies: []controller.Runner{pods}, Workers: 1 + s.intn(3), Name: "mine", Checkpoint: s.file,
 			Reconcile: func(_ context.Context, key string) error { return s.reconcile(pods, key, cancel) },
 		}
 		s.alive, s.saved, s.killIn, s.begun = true, nil, -1, map[string]bool{}

@@ -19,9 +19,12 @@ type Feed[K comparable] struct {
 	name  string
 	ready func(maxStaleness time.Duration) error
 	all   func(add func([]K)) // the keys of all objects
-	// run adds keys until ctx ends. After the initial ones it calls told, with a function that says
-	// whether the keys of all changes have been added that a reader of the copy can have seen.
-	run func(ctx context.Context, c *Controller[K], told func(caughtUp func() bool)) error
+	// version is that of the copy; empty if it has none.
+	version func() store.Version
+	// run adds keys until ctx ends. number is the feed's in Feeds, or negative. After the initial
+	// keys it calls told, with a function that says whether the keys of all changes have been added
+	// that a reader of the copy can have seen.
+	run func(ctx context.Context, c *Controller[K], number int, told func(caughtUp func() bool)) error
 }
 
 func (f Feed[K]) describe(i int) string { return fmt.Sprintf("feed %d (%s)", i+1, f.name) }
@@ -73,12 +76,13 @@ func newFeed[T, E store.Object, K comparable](
 		panic(fmt.Sprintf("controller: a feed of %s: the copy or its function is nil", name))
 	}
 	return Feed[K]{name: name, ready: copy.Ready,
+		version: func() store.Version { return store.Version(copy.Snapshot().ResourceVersion()) },
 		all: func(add func([]K)) {
 			for key, obj := range copy.Snapshot().All() {
 				add(keys(key, any(obj).(E)))
 			}
 		},
-		run: func(ctx context.Context, c *Controller[K], told func(func() bool)) error {
+		run: func(ctx context.Context, c *Controller[K], number int, told func(func() bool)) error {
 			// A deletion may come with a newer state than the one told last.
 			last := map[string]handled.Trace[K]{}
 			h, err := add(copy, func(e informer.Event[E]) {
@@ -88,11 +92,11 @@ func newFeed[T, E store.Object, K comparable](
 				}
 				if len(now.Keys) > 0 {
 					if c.file != nil {
-						now.Version = handled.Of(name, e.New)
+						now.Version, now.At = handled.Of(name, e.New), store.VersionOf(e.New)
 					}
 					last[e.Key] = now
 				}
-				c.changed(before, now, !e.Initial && e.Type != informer.Redelivered)
+				c.change(number, before, now, !e.Initial && e.Type != informer.Redelivered)
 			}, informer.WithName(c.name()))
 			if err != nil {
 				return err
@@ -117,8 +121,8 @@ func newFeed[T, E store.Object, K comparable](
 // keeps the moment for Reconcile, and returns the keys of its changes. A restart calls those of the
 // first moment, with a checkpoint too.
 func Moments[K comparable](view *join.View, keys func(now join.Moment) []K) Feed[K] {
-	return Feed[K]{name: "a view", ready: view.Ready, all: func(func([]K)) {},
-		run: func(ctx context.Context, c *Controller[K], told func(func() bool)) error {
+	return Feed[K]{name: "a view", ready: view.Ready, all: func(func([]K)) {}, version: func() store.Version { return "" },
+		run: func(ctx context.Context, c *Controller[K], _ int, told func(func() bool)) error {
 			first := true
 			return view.Run(ctx, func(now join.Moment) {
 				if c.queue().Add(!first, keys(now)...); first {
@@ -130,9 +134,9 @@ func Moments[K comparable](view *join.View, keys func(now join.Moment) []K) Feed
 	}
 }
 
-// changed takes a change. With a checkpoint, Run queues the keys that are due when the loop starts.
-func (c *Controller[K]) changed(before, now handled.Trace[K], urgent bool) {
-	c.file.Change(before, now)
+// change takes a change. With a checkpoint, Run queues the keys that are due when the loop starts.
+func (c *Controller[K]) change(feed int, before, now handled.Trace[K], urgent bool) {
+	c.file.Change(feed, before, now)
 	if phase, _ := c.life.Now(); phase == Waiting && c.file != nil {
 		return
 	}

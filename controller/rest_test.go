@@ -73,7 +73,7 @@ func TestFeedsOfPackedCopies(t *testing.T) {
 					}
 					decodings.Store(0)
 					c := &controller.Controller[string]{
-						Reconcile: r.reconcile, Copies: []controller.Runner{pods}, Checkpoint: filepath.Join(t.TempDir(), "done"),
+						Reconcile: r.reconcile, Copies: []controller.Runner{pods}, Name: "mine", Checkpoint: filepath.Join(t.TempDir(), "done"),
 						Feeds: []controller.Feed[string]{row.feed(pods)},
 					}
 					stop := run(t.Context(), c)

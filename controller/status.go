@@ -32,20 +32,28 @@ type Status struct {
 	Phase Phase
 	// Waits says which copies are not right, and why, while the phase is Waiting.
 	Waits error
+	// Stuck says what goes on for longer than StuckAfter: a call, the wait of a key with a change,
+	// or failures of all calls. Nil if there is nothing.
+	Stuck error
 	Counts
 }
 
 // Status returns the present health. It does not block.
 func (c *Controller[K]) Status() Status {
 	phase, waits := c.life.Now()
-	return Status{phase, waits, c.queue().Counts()}
+	return Status{phase, waits, c.queue().Stuck(cmp.Or(c.StuckAfter, 10*time.Minute)), c.queue().Counts()}
 }
 
-// Ready returns nil if the loop works and its copies are right, as of [informer.Informer.Ready].
+// Ready returns nil if the loop works, is not stuck, and its copies are right, as of
+// [informer.Informer.Ready].
 func (c *Controller[K]) Ready(maxStaleness time.Duration) error {
 	switch s := c.Status(); s.Phase {
 	case Working:
-		return c.copiesReady(maxStaleness)
+		err := c.copiesReady(maxStaleness)
+		if s.Stuck != nil {
+			err = errors.Join(fmt.Errorf("controller: %w", s.Stuck), err)
+		}
+		return err
 	case Waiting:
 		return fmt.Errorf("controller: waiting for copies: %w", s.Waits)
 	default:
@@ -64,7 +72,8 @@ func (c *Controller[K]) copiesReady(maxStaleness time.Duration) error {
 }
 
 var working = metrics.NewTable([]string{"controller"},
-	metrics.Gauge("tributary_controller_working", "1 while the loop works.", func(s Status) bool { return s.Phase == Working }))
+	metrics.Gauge("tributary_controller_working", "1 while the loop works.", func(s Status) bool { return s.Phase == Working }),
+	metrics.Gauge("tributary_controller_stuck", "1 while the loop is stuck: see Status.Stuck.", func(s Status) bool { return s.Stuck != nil }))
 
 // Samples implements [metrics.Reporter].
 func (c *Controller[K]) Samples(name string) iter.Seq[metrics.Sample] {
@@ -76,7 +85,7 @@ func (c *Controller[K]) Samples(name string) iter.Seq[metrics.Sample] {
 func (c *Controller[K]) Causes(name string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		s := c.Status()
-		if err := cmp.Or(s.Waits, s.Err); err != nil {
+		if err := cmp.Or(s.Waits, s.Stuck, s.Err); err != nil {
 			yield(name, err)
 		}
 	}

@@ -9,11 +9,9 @@
 package handled
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,12 +19,14 @@ import (
 	"maps"
 	"os"
 	"reflect"
-	"strconv"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tributary-go/tributary/internal/ownfile"
+	"github.com/tributary-go/tributary/store"
 )
 
 // Digest identifies a state. The zero Digest is the state of nothing.
@@ -48,11 +48,12 @@ func (d Digest) add(other Digest, times uint64) (sum Digest) {
 }
 
 const (
-	magic = "tributary handled 1 "
 	// slack is how many superseded lines a small file may have.
 	slack = 1000
 	// again is how long a file that could not be written is left alone.
 	again = time.Minute
+	// pass is the age of the last full pass from which on a start is one.
+	pass = 24 * time.Hour
 )
 
 // entry is a key's last step.
@@ -64,69 +65,90 @@ type entry struct {
 // File is the file, and the present state of the keys. Its methods are safe for concurrent use. A
 // nil File keeps nothing.
 type File[K comparable] struct {
-	path, header string
-	warn         func(error)
-	slack        int
+	path  string
+	warn  func(error)
+	slack int
+	lock  *os.File
 
-	counting sync.Mutex        // guards the next two fields
+	counting sync.Mutex        // guards the next three fields
 	present  map[string]Digest // of keys with objects
 	moved    map[string]bool   // keys in work, and whether their state has changed meanwhile
+	seen     []store.Version   // the newest version of an object, by feed
 
 	mu      sync.Mutex // guards the fields below
+	header  header
 	entries map[string]entry
 	out     *os.File // nil while the file is absent: it could not be written
 	lines   int
 	tried   time.Time // the last attempt to write an absent file
+	closed  bool
+}
+
+// Owner is whose file it is. The feeds are those of the keys, in their order.
+type Owner struct {
+	Name, Version string
+	Feeds         []string
 }
 
 // Open reads the file, if there is one, and replaces it. It fails if the file cannot be read or
-// written. A file that is damaged, or of another version, counts as empty. warn is told so, and of
-// each later error of writing.
-func Open[K comparable](path, version string, warn func(error)) (*File[K], error) {
+// written, if it is another controller's, or if another File has it. After another version, or a
+// full pass a day ago, every key is due again. Of a damaged file, the keys that can be read are
+// due. warn is told why, and of each later error of writing.
+func Open[K comparable](path string, owner Owner, warn func(error)) (_ *File[K], err error) {
 	if key := reflect.TypeFor[K](); key.Kind() != reflect.String {
 		return nil, fmt.Errorf("keys must be strings, and are of type %s", key)
 	}
-	f := &File[K]{path: path, header: magic + strconv.Quote(version), warn: warn, slack: slack, entries: map[string]entry{}, present: map[string]Digest{}, moved: map[string]bool{}}
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	f := &File[K]{
+		path: path, warn: warn, slack: slack, entries: map[string]entry{},
+		present: map[string]Digest{}, moved: map[string]bool{}, seen: make([]store.Version, len(owner.Feeds)),
 	}
-	if err == nil {
-		if err := f.parse(text); err != nil {
-			clear(f.entries)
-			warn(fmt.Errorf("%s: %w", path, err))
-		}
+	if f.lock, err = ownfile.Lock(path); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if err := f.replace(); err != nil {
-		return nil, err
+	if err = f.read(owner); err == nil {
+		err = f.replace()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.lock.Close())
 	}
 	return f, nil
 }
 
-// parse takes the entries. An unfinished last line is of a step that had no consequence yet.
-func (f *File[K]) parse(text []byte) error {
-	n := 0
-	for line := range bytes.Lines(text) {
-		line, whole := bytes.CutSuffix(line, []byte("\n"))
-		n++
-		switch {
-		case n == 1 && !bytes.HasPrefix(line, []byte(magic)):
-			return errors.New("it is not a file of handled keys")
-		case n == 1 && string(line) != f.header:
-			return errors.New("it was written by another version of the controller")
-		case n == 1 || !whole:
-		default:
-			e, key, ok := parseLine(string(line))
-			if !ok {
-				return fmt.Errorf("line %d is damaged", n)
-			}
-			f.set(key, e)
-		}
+// read takes what the file has.
+func (f *File[K]) read(owner Owner) error {
+	f.header = header{Owner: owner, Passed: time.Now(), Reached: make([]store.Version, len(owner.Feeds))}
+	text, err := os.ReadFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	if n == 0 {
-		return errors.New("it is empty")
+	if err != nil {
+		return err
 	}
+	was, damage := f.parse(text)
+	switch {
+	case damage != nil:
+	case was.Name != owner.Name:
+		return fmt.Errorf("%s is of the controller %q, and not of %q: give each a file of its own", f.path, was.Name, owner.Name)
+	case was.Version != owner.Version || !slices.Equal(was.Feeds, owner.Feeds):
+		damage = errors.New("it was written by another version of the controller")
+	case time.Since(was.Passed).Abs() > pass:
+		damage = errors.New("the last full pass is more than a day ago")
+	}
+	if damage != nil {
+		f.passLocked()
+		f.warn(fmt.Errorf("%s: %w", f.path, damage))
+		return nil
+	}
+	f.header.Passed, f.header.Reached = was.Passed, was.Reached
 	return nil
+}
+
+// passLocked has every key due: from here on the file knows of none that it is done.
+func (f *File[K]) passLocked() {
+	for key := range f.entries {
+		f.entries[key] = entry{}
+	}
+	f.header.Passed, f.header.Reached = time.Now(), make([]store.Version, len(f.header.Feeds))
 }
 
 // set keeps a step. A key that is done with nothing is forgotten.
@@ -136,41 +158,23 @@ func (f *File[K]) set(key string, e entry) {
 	}
 }
 
-// begun stands in place of a state.
-const begun = "begun"
-
-func line(key string, e entry) string {
-	step := begun
-	if e.done {
-		step = hex.EncodeToString(e.state[:])
-	}
-	return step + " " + strconv.Quote(key) + "\n"
-}
-
-func parseLine(line string) (e entry, key string, ok bool) {
-	step, quoted, _ := strings.Cut(line, " ")
-	key, err := strconv.Unquote(quoted)
-	if err != nil || step == begun {
-		return e, key, err == nil
-	}
-	e.done = true
-	n, err := hex.Decode(e.state[:], []byte(step)[:min(len(step), 2*len(e.state))])
-	return e, key, err == nil && n == len(e.state) && len(step) == 2*n
-}
-
 // Trace is a version of an object, in the state of the keys that it concerns.
 type Trace[K comparable] struct {
 	Keys    []K
 	Version Digest
+	At      store.Version
 }
 
-// Change replaces a version of an object by the next one.
-func (f *File[K]) Change(before, now Trace[K]) {
+// Change replaces a version of an object by the next one, as the feed of a number tells it.
+func (f *File[K]) Change(feed int, before, now Trace[K]) {
 	if f == nil {
 		return
 	}
 	f.counting.Lock()
 	defer f.counting.Unlock()
+	if seen := &f.seen[feed]; *seen == "" || seen.Before(now.At) {
+		*seen = now.At
+	}
 	for _, key := range before.Keys {
 		f.countLocked(key, before.Version, ^uint64(0))
 	}
@@ -193,16 +197,29 @@ func (f *File[K]) countLocked(key K, version Digest, times uint64) {
 func lineOf[K comparable](key K) string { return reflect.ValueOf(&key).Elem().String() }
 
 // Due yields the keys with a state that is not done, and those that have begun. Keys without
-// objects are among them.
-func (f *File[K]) Due() iter.Seq[K] {
+// objects are among them. It yields all keys if all is true, or if one of the copies, by feed, is at
+// an older version than the file has seen: an etcd that was restored gives versions anew.
+func (f *File[K]) Due(all bool, copies []store.Version) iter.Seq[K] {
 	if f == nil {
 		return func(func(K) bool) {}
 	}
-	f.mu.Lock()
-	due := maps.Clone(f.entries)
-	f.mu.Unlock()
 	f.counting.Lock()
 	defer f.counting.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, at := range copies {
+		if at.Before(f.header.Reached[i]) {
+			f.warn(fmt.Errorf("%s has seen version %s of %s, which is at %s now: its history was restored, and every key is due", f.path, f.header.Reached[i], f.header.Feeds[i], at))
+			all = true
+		}
+	}
+	if all {
+		f.passLocked()
+		if err := f.writeLocked(""); err != nil {
+			f.warn(err)
+		}
+	}
+	due := maps.Clone(f.entries)
 	for key, state := range f.present {
 		if e := (entry{true, state}); due[key] == e {
 			delete(due, key)
@@ -252,7 +269,7 @@ func (f *File[K]) Begin(key K) error {
 	f.counting.Lock()
 	f.moved[line] = false
 	f.counting.Unlock()
-	return f.step(line, entry{})
+	return f.step(line, entry{}, nil)
 }
 
 // Done notes that the present state of a key is done, unless that has changed since Begin. Call it
@@ -261,23 +278,25 @@ func (f *File[K]) Begin(key K) error {
 func (f *File[K]) Done(key K) {
 	line := lineOf(key)
 	f.counting.Lock()
-	state, moved := f.present[line], f.moved[line]
+	state, moved, seen := f.present[line], f.moved[line], slices.Clone(f.seen)
 	delete(f.moved, line)
 	f.counting.Unlock()
 	if !moved {
-		_ = f.step(line, entry{true, state})
+		_ = f.step(line, entry{true, state}, seen)
 	}
 }
 
-func (f *File[K]) step(key string, e entry) error {
+// step notes a step, and the versions that the feeds have seen by then.
+func (f *File[K]) step(key string, e entry, seen []store.Version) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if old, known := f.entries[key]; known && old == e {
+	f.header.reach(seen)
+	old, known := f.entries[key]
+	if known && old == e {
 		return nil
 	}
-	old, known := f.entries[key]
 	f.set(key, e)
-	err := f.write(line(key, e))
+	err := f.writeLocked(line(key, e, seen))
 	if err != nil && !e.done {
 		delete(f.entries, key) // the next Begin of the key tries again
 		if known {
@@ -285,71 +304,4 @@ func (f *File[K]) step(key string, e entry) error {
 		}
 	}
 	return err
-}
-
-// write appends a line, or replaces the file. If that fails, it removes the file, whose entries
-// would soon be too old. It fails if that fails too.
-func (f *File[K]) write(line string) error {
-	var err error
-	switch {
-	case f.out == nil && time.Since(f.tried) < again:
-		return nil
-	case f.out == nil || f.lines > 2*len(f.entries)+f.slack:
-		err = f.replace()
-	default:
-		f.lines++
-		_, err = f.out.WriteString(line)
-	}
-	if err == nil {
-		return nil
-	}
-	f.warn(fmt.Errorf("%s cannot be written, and is removed until it can: %w", f.path, err))
-	if f.out != nil {
-		_ = f.out.Close()
-	}
-	f.out, f.tried = nil, time.Now()
-	if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.tried = time.Time{}
-		return fmt.Errorf("the file of handled keys can neither be written nor removed: %w", err)
-	}
-	return nil
-}
-
-// replace writes all entries to a new file, which takes the place of the old one at once.
-func (f *File[K]) replace() error {
-	var text bytes.Buffer
-	text.WriteString(f.header + "\n")
-	for key, e := range f.entries {
-		text.WriteString(line(key, e))
-	}
-	path := f.path + ".new"
-	_ = os.Remove(path) // of a process that was killed
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err = out.Write(text.Bytes()); err == nil {
-		err = os.Rename(path, f.path)
-	}
-	if err != nil {
-		return errors.Join(err, out.Close(), os.Remove(path))
-	}
-	if f.out != nil {
-		_ = f.out.Close()
-	}
-	f.out, f.lines = out, len(f.entries)
-	return nil
-}
-
-// Close ends the writing. The file stays.
-func (f *File[K]) Close() error {
-	if f == nil {
-		return nil
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.out == nil {
-		return nil
-	}
-	return f.out.Close()
 }

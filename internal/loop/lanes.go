@@ -100,16 +100,22 @@ func (l *lanes[K]) settle(key K, again bool) {
 }
 
 // Len counts the keys.
-func (l *lanes[K]) Len() int { patient, urgent, _ := l.depth(); return patient + urgent }
+func (l *lanes[K]) Len() int { all := l.depth(); return all[patient].keys + all[urgent].keys }
 
-// depth counts the keys of each lane, and says how long the oldest has waited.
-func (l *lanes[K]) depth() (patientKeys, urgentKeys int, oldest time.Duration) {
+// depth is what waits in a lane.
+type depth struct {
+	keys   int
+	oldest time.Duration // how long the oldest key has waited
+}
+
+func (l *lanes[K]) depth() (all [2]depth) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range l.queues {
+		all[i].keys = l.queues[i].Len()
 		if e := l.queues[i].Front(); e != nil {
-			oldest = max(oldest, time.Since(e.Value.(waiting[K]).at))
+			all[i].oldest = time.Since(e.Value.(waiting[K]).at)
 		}
 	}
-	return l.queues[patient].Len(), l.queues[urgent].Len(), oldest
+	return all
 }

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/tributary-go/tributary/internal/signal"
 )
 
 // Phase is where a loop is in its life. The phases have an order.
@@ -61,11 +65,12 @@ func (l *Life) wait(reason error) {
 	}
 }
 
-// Await checks again and again, until nothing is in the way of Working. It is false if ctx ends
-// first.
-func (l *Life) Await(ctx context.Context, log logr.Logger, check func() error) bool {
+// Await checks at each signal, until nothing is in the way of Working. It is false if ctx ends
+// first. What gives no signal, such as the proof of a restored copy, is seen within a second.
+func (l *Life) Await(ctx context.Context, log logr.Logger, signals *signal.Signal, check func() error) bool {
 	said := time.Now()
-	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
+	for {
+		signalled := signals.Wait()
 		err := check()
 		if err == nil {
 			return l.Enter(Working)
@@ -77,15 +82,19 @@ func (l *Life) Await(ctx context.Context, log logr.Logger, check func() error) b
 		select {
 		case <-ctx.Done():
 			return false
-		case <-time.After(pause):
+		case <-signalled:
+		case <-time.After(time.Second):
 		}
 	}
 }
 
 // Parts run beside a loop.
 type Parts struct {
-	sync.WaitGroup
-	errs *errorList
+	running sync.WaitGroup
+	errs    *errorList
+
+	mu    sync.Mutex
+	names map[string]int // of those that run
 }
 
 type errorList struct {
@@ -98,7 +107,7 @@ type errorList struct {
 // errs has all errors, in the order in which they came.
 func NewParts(end context.CancelCauseFunc) (first, second *Parts, errs func() error) {
 	list := &errorList{end: end}
-	return &Parts{errs: list}, &Parts{errs: list}, func() error {
+	return &Parts{errs: list, names: map[string]int{}}, &Parts{errs: list, names: map[string]int{}}, func() error {
 		list.mu.Lock()
 		defer list.mu.Unlock()
 		return errors.Join(list.all...)
@@ -107,7 +116,9 @@ func NewParts(end context.CancelCauseFunc) (first, second *Parts, errs func() er
 
 // Go runs a part. If it ends before ctx, that is an error.
 func (p *Parts) Go(ctx context.Context, name string, run func(context.Context) error) {
-	p.WaitGroup.Go(func() {
+	p.count(name, 1)
+	p.running.Go(func() {
+		defer p.count(name, -1)
 		err := run(ctx)
 		if err == nil && ctx.Err() == nil {
 			err = errors.New("Run has ended")
@@ -116,6 +127,40 @@ func (p *Parts) Go(ctx context.Context, name string, run func(context.Context) e
 			p.Fail(fmt.Errorf("%s: %w", name, err))
 		}
 	})
+}
+
+func (p *Parts) count(name string, by int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.names[name] += by; p.names[name] == 0 {
+		delete(p.names, name)
+	}
+}
+
+// Wait waits for the parts, which have been told to end, and returns the names of those that still
+// run when over closes.
+func (p *Parts) Wait(over <-chan struct{}) (left []string) {
+	if Within(over, &p.running) {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.names))
+}
+
+// Within waits for a group until over closes, and reports whether all of it has ended.
+func Within(over <-chan struct{}, group *sync.WaitGroup) bool {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		group.Wait()
+	}()
+	select {
+	case <-ended:
+		return true
+	case <-over:
+		return false
+	}
 }
 
 // Fail is an error of all parts.

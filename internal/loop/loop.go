@@ -8,68 +8,51 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
-
-	"github.com/tributary-go/tributary/metrics"
 )
 
 // Loop is a queue of keys and the calls for them. Its methods are safe for concurrent use.
 type Loop[K comparable] struct {
-	lanes *lanes[K]
-	queue workqueue.TypedDelayingInterface[K]
+	lanes    *lanes[K]
+	queue    workqueue.TypedInterface[K]
+	stopping chan struct{} // closed by stop
+	stop     func()
 
-	mu      sync.Mutex // guards the fields below
-	counts  Counts
-	failing map[K]bool
+	mu     sync.Mutex // guards the fields below
+	counts Counts
+	calls  map[K]time.Time   // under way, and since when
+	failed map[K]bool        // keys that failed at their last call
+	timers map[K]*time.Timer // of keys that are called again without a change
+	fails  time.Time         // the first failure after the last call that did not fail
 }
-
-// Counts are the numbers of a loop at one moment.
-type Counts struct {
-	// Urgent and Patient are the keys that wait in each lane, and Oldest is the time that one of
-	// them has waited for. Those that wait for their back-off, or for After, are in neither.
-	Urgent, Patient int
-	Oldest          time.Duration
-	// Running are the calls under way.
-	Running int
-	// Done, Again and Failed count the calls that have returned nil, After, or another error.
-	// Panicked counts those of Failed that did not return.
-	Done, Again, Failed, Panicked uint64
-	// Failing is the number of keys that failed at their last call. Err is the last such error,
-	// with its key. It is nil if no key fails.
-	Failing int
-	Err     error
-}
-
-var table = metrics.NewTable([]string{"controller"},
-	metrics.Gauge("tributary_controller_running", "Calls under way.", func(n Counts) int { return n.Running }),
-	metrics.Gauge("tributary_controller_failing_keys", "Keys that failed at their last call.", func(n Counts) int { return n.Failing }),
-	metrics.Gauge("tributary_controller_oldest_seconds", "How long a waiting key has waited.", func(n Counts) time.Duration { return n.Oldest }),
-	metrics.By("lane", func(n Counts) map[string]int { return map[string]int{"urgent": n.Urgent, "patient": n.Patient} },
-		metrics.Gauge("tributary_controller_keys", "Keys that wait.", metrics.Itself[int])),
-	metrics.By("result", func(n Counts) map[string]uint64 {
-		return map[string]uint64{"done": n.Done, "again": n.Again, "failed": n.Failed - n.Panicked, "panicked": n.Panicked}
-	}, metrics.Counter("tributary_controller_calls_total", "Calls of Reconcile.", metrics.Itself[uint64])),
-)
-
-// Samples yields the numbers as metrics of a controller.
-func (n Counts) Samples(name string) []metrics.Sample { return table(n, name) }
 
 // After is the result of a call that asks for another one.
 type After time.Duration
 
 func (a After) Error() string { return "again after " + time.Duration(a).String() }
 
-// New makes a loop. Its queue must be stopped. A name gives it client-go's metrics of workqueues.
+// Terminal is the result of a call that is not tried again before the next change of its key.
+type Terminal struct{ Err error }
+
+func (t *Terminal) Error() string { return t.Err.Error() }
+
+// Unwrap returns the error itself.
+func (t *Terminal) Unwrap() error { return t.Err }
+
+// New makes a loop, which must be stopped. A name gives it client-go's metrics of workqueues.
 func New[K comparable](name string) *Loop[K] {
-	l := &Loop[K]{lanes: newLanes[K](), failing: map[K]bool{}}
-	l.queue = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
-		Name: name, Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: l.lanes}),
-	})
+	l := &Loop[K]{
+		lanes: newLanes[K](), stopping: make(chan struct{}),
+		calls: map[K]time.Time{}, failed: map[K]bool{}, timers: map[K]*time.Timer{},
+	}
+	l.stop = sync.OnceFunc(func() { close(l.stopping) })
+	l.queue = workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: l.lanes})
 	return l
 }
 
@@ -84,34 +67,95 @@ func (l *Loop[K]) Add(urgent bool, keys ...K) {
 }
 
 // Stop ends the queue: keys that wait are dropped.
-func (l *Loop[K]) Stop() { l.queue.ShutDown() }
+func (l *Loop[K]) Stop() {
+	l.stop()
+	l.queue.ShutDown()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key := range l.timers {
+		l.restLocked(key)
+	}
+}
+
+// later queues a key after a pause, in place of an earlier pause of that key.
+func (l *Loop[K]) later(key K, pause time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.stopping:
+	default:
+		l.restLocked(key)
+		l.timers[key] = time.AfterFunc(pause, func() { l.queue.Add(key) })
+	}
+}
+
+// restLocked ends the pause of a key.
+func (l *Loop[K]) restLocked(key K) {
+	if timer, ok := l.timers[key]; ok {
+		timer.Stop()
+		delete(l.timers, key)
+	}
+}
 
 // Caller makes the calls of a loop.
 type Caller[K comparable] struct {
 	Call    func(ctx context.Context, key K) error
 	Workers int
+	Timeout time.Duration   // of a call; 0: none
+	Over    <-chan struct{} // closes when calls are not waited for any more
 	Backoff workqueue.TypedRateLimiter[K]
 	Log     logr.Logger
 }
 
-// Run makes calls until Stop, with ctx, and returns when the last one has returned. A key is never
-// in two calls at a time. A call that panics has failed.
-func (l *Loop[K]) Run(ctx context.Context, c Caller[K]) {
+// Run makes calls until Stop, with ctx, and returns when the last one has returned, or with the keys
+// of those that still run when Over closes. A key is never in two calls at a time. A call that
+// panics has failed.
+func (l *Loop[K]) Run(ctx context.Context, c Caller[K]) (left []K) {
 	var running sync.WaitGroup
-	defer running.Wait()
 	workers := make(chan struct{}, max(1, c.Workers))
-	for {
-		workers <- struct{}{}
+	for l.begins(workers) {
 		key, ended := l.queue.Get()
 		if ended || l.queue.ShuttingDown() { // such a queue hands out the rest of its keys
-			return
+			break
 		}
-		l.count(func(n *Counts) { n.Running++ })
+		l.begin(key)
 		running.Go(func() {
 			defer func() { <-workers }()
 			l.call(ctx, c, key)
 		})
 	}
+	if !Within(c.Over, &running) {
+		left = l.running()
+	}
+	return left
+}
+
+// begins waits for a worker. It is false after Stop.
+func (l *Loop[K]) begins(workers chan struct{}) bool {
+	select {
+	case workers <- struct{}{}:
+		return true
+	case <-l.stopping:
+		return false
+	}
+}
+
+// begin notes that a call begins, which takes the place of one that is due later.
+func (l *Loop[K]) begin(key K) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls[key] = time.Now()
+	l.restLocked(key)
+}
+
+// running are the keys of the calls under way.
+func (l *Loop[K]) running() (keys []K) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key := range l.calls {
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 func (l *Loop[K]) call(ctx context.Context, c Caller[K], key K) {
@@ -125,62 +169,48 @@ func (l *Loop[K]) call(ctx context.Context, c Caller[K], key K) {
 		}
 		l.settle(c, key, err)
 	}()
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("the call has taken its Timeout of %s", c.Timeout))
+		defer cancel()
+	}
 	err = c.Call(ctx, key)
 }
 
 // settle takes the result of a call.
 func (l *Loop[K]) settle(c Caller[K], key K, err error) {
 	var again After
-	var crash *panicError
-	failed := err != nil && !errors.As(err, &again)
+	result := resultOf(err)
 	switch {
-	case failed:
-		pause := c.Backoff.When(key)
+	case result == failed || result == panicked:
+		pause := spread(c.Backoff.When(key))
 		c.Log.Info("Will try again", "key", key, "attempt", c.Backoff.NumRequeues(key), "pause", pause.String(), "error", err.Error())
-		l.queue.AddAfter(key, pause)
-	case err != nil:
+		l.later(key, pause)
+	case result == terminal:
+		c.Backoff.Forget(key)
+		c.Log.Info("Will try again at the next change", "key", key, "error", err.Error())
+	case result == done:
+		c.Backoff.Forget(key)
+	case errors.As(err, &again) && again > 0:
 		c.Backoff.Forget(key)
 		l.lanes.urge(key)
-		l.queue.AddAfter(key, time.Duration(again))
-	default:
-		c.Backoff.Forget(key)
+		l.later(key, time.Duration(again))
+	default: // a moment that is over, in a loop without a pause
+		l.lanes.urge(key)
+		l.later(key, spread(c.Backoff.When(key)))
 	}
-	l.count(func(n *Counts) {
-		n.Running--
-		delete(l.failing, key)
-		switch {
-		case failed:
-			l.failing[key] = true
-			n.Failed, n.Err = n.Failed+1, fmt.Errorf("%v: %w", key, err)
-			if errors.As(err, &crash) {
-				n.Panicked++
-			}
-		case err != nil:
-			n.Again++
-		default:
-			n.Done++
-		}
-	})
-	l.lanes.settle(key, failed)
+	l.mu.Lock()
+	delete(l.calls, key)
+	l.countLocked(key, result, err)
+	l.mu.Unlock()
+	l.lanes.settle(key, result == failed || result == panicked)
 	l.queue.Done(key)
 }
 
-func (l *Loop[K]) count(change func(*Counts)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	change(&l.counts)
-}
-
-// Counts returns the present numbers.
-func (l *Loop[K]) Counts() Counts {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := l.counts
-	if n.Failing = len(l.failing); n.Failing == 0 {
-		n.Err = nil
-	}
-	n.Patient, n.Urgent, n.Oldest = l.lanes.depth()
-	return n
+// spread makes a pause up to a quarter shorter or longer, so that keys that failed at once are not
+// tried again at once.
+func spread(pause time.Duration) time.Duration {
+	return pause*3/4 + rand.N(pause/2+1)
 }
 
 // panicError is the error of a call that did not return. It quotes the value of an error or a

@@ -81,9 +81,10 @@ func TestStarvation(t *testing.T) {
 			if random.IntN(3) > 0 {
 				l.urge(key)
 			}
+			all := l.depth()
+			patients, urgents := all[patient].keys, all[urgent].keys
 			urgent := l.urgent[key] // also of a key that has failed
-			patient, urgents, _ := l.depth()
-			bound := turn + share*(patient+1)
+			bound := turn + share*(patients+1)
 			if urgent {
 				bound = turn + (urgents+1)*share/(share-1) + 2
 			}

@@ -20,7 +20,7 @@ func Lock(path string) (*os.File, error) {
 	}
 	_ = file.Close()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = errors.New("another process writes it: give each process a folder of its own")
+		err = errors.New("it is in use: give each writer a path of its own")
 	}
 	return nil, err
 }

@@ -244,7 +244,7 @@ func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
 	require.NoError(t, first.journal.Status().Err)
 	require.Len(t, lines, 1)
 	require.Contains(t, lines[0], "another process writes it")
-	require.ErrorContains(t, second.journal.Status().Err, "another process writes it: give each process a folder of its own")
+	require.ErrorContains(t, second.journal.Status().Err, "it is in use: give each writer a path of its own")
 	first.journal.Abandon()
 	second.journal.Step(ctx, 0)
 	require.NoError(t, second.journal.Status().Err)
