@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
@@ -193,5 +195,33 @@ func TestUnionWithoutMembers(t *testing.T) {
 		require.NoError(t, u.Ready(time.Minute))
 		require.NoError(t, stop())
 		requireNotRight(t, u, reflector.Ended, reflector.Stopped, "Run has ended")
+	})
+}
+
+// TestRunNamesTheHandlerThatItWaitsFor, once.
+func TestRunNamesTheHandlerThatItWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		logger := funcr.New(func(_, line string) { log = append(log, line) }, funcr.Options{})
+		pods := informer.New(newPods(t, "a").ListerWatcher())
+		end := make(chan struct{})
+		for name, handle := range map[string]func(informer.Event[*corev1.Pod]){
+			"slow": func(informer.Event[*corev1.Pod]) { <-end },
+			"good": func(informer.Event[*corev1.Pod]) {},
+		} {
+			_, err := pods.AddHandler(handle, informer.WithName(name))
+			require.NoError(t, err)
+		}
+		ctx, cancel := context.WithCancel(logr.NewContext(t.Context(), logger))
+		ended := make(chan error, 1)
+		go func() { ended <- pods.Run(ctx) }()
+		synctest.Wait()
+		cancel()
+		time.Sleep(time.Minute)
+		require.Len(t, log, 1)
+		require.Contains(t, log[0], `"Run has ended, and waits for a handler" "error"="the handler has not returned from an event"`)
+		require.Contains(t, log[0], `"handler"="slow"`)
+		close(end)
+		require.NoError(t, <-ended)
 	})
 }

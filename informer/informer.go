@@ -133,11 +133,31 @@ func (i *shared[T]) run(ctx context.Context) error {
 	err := i.copier.Run(ctx)
 	fail(nil)
 	i.end(err)
+	blocked := time.AfterFunc(blockedAfter, i.sayBlocked)
 	i.running.Wait()
+	blocked.Stop()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.failure
 }
+
+// blockedAfter is how long Run waits for its handlers before it says for which ones.
+const blockedAfter = 3 * time.Second
+
+// sayBlocked names the handlers for which Run waits.
+func (i *shared[T]) sayBlocked() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, h := range i.handlers {
+		select {
+		case <-h.done:
+		default:
+			i.log.Error(errBlocked, "Run has ended, and waits for a handler", "handler", h.name)
+		}
+	}
+}
+
+var errBlocked = errors.New("the handler has not returned from an event")
 
 func (i *shared[T]) begin(ctx context.Context, fail context.CancelCauseFunc) error {
 	i.mu.Lock()
