@@ -235,6 +235,7 @@ func TestResults(t *testing.T) {
 		}
 		require.Equal(t, 1.0, samples["tributary_controller_failing_keys pods"], "%v", samples)
 		require.Equal(t, 1.0, samples["tributary_controller_working pods"])
+		require.NotContains(t, samples, "tributary_controller_not_right pods stuck")
 		require.Equal(t, 2.0, samples["tributary_controller_calls_total pods panicked"])
 		require.Equal(t, map[string]error{"pods": c.Status().Err}, maps.Collect(c.Causes("pods")))
 		require.NoError(t, stop())

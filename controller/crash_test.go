@@ -23,7 +23,7 @@ import (
 
 // TestNoCrashLosesAKey: a controller is killed at any step of its loop and started again with its
 // checkpoint, some times over, while pods come, change their owner and go, also while it is down.
-// In the end the effect for each key, of a pod and of an owner of pods, is that of the last state.
+// Some calls hang for ever, leases are lost, and a start may be of another build. In the end the effect for each key, of a pod and of an owner of pods, is that of the last state.
 // TRIBUTARY_SEEDS=n runs n seeds, and TRIBUTARY_SIM_SEED=n that one.
 func TestNoCrashLosesAKey(t *testing.T) {
 	seeds := 200
@@ -35,7 +35,7 @@ func TestNoCrashLosesAKey(t *testing.T) {
 		seeds = 100 // goroutines are not ordered by the seed
 	}
 	folder := t.TempDir()
-	kills, calls := 0, 0
+	kills, calls, hung, lost := 0, 0, 0, 0
 	for range seeds {
 		seed := rand.Uint64()
 		if err == nil {
@@ -45,15 +45,19 @@ func TestNoCrashLosesAKey(t *testing.T) {
 			source: newSource(), random: rand.New(rand.NewPCG(seed, 1)), effects: map[string]string{},
 			file: filepath.Join(folder, strconv.FormatUint(seed, 10)),
 		}
-		s.play(t)
-		kills, calls = kills+s.kills, calls+s.calls
-		if t.Failed() {
-			t.Fatalf("replay it with TRIBUTARY_SIM_SEED=%d", seed)
-		}
+		func() {
+			defer func() {
+				if t.Failed() {
+					t.Logf("replay it with TRIBUTARY_SIM_SEED=%d", seed)
+				}
+			}()
+			s.play(t)
+		}()
+		kills, calls, hung, lost = kills+s.kills, calls+s.calls, hung+s.hung, lost+s.lost
 		_ = os.Remove(s.file)
 	}
-	t.Logf("%d seeds, %d kills, %d calls", seeds, kills, calls)
-	require.True(t, kills > seeds || err == nil)
+	t.Logf("%d seeds, %d kills, %d calls, %d calls that hang, %d lost leases", seeds, kills, calls, hung, lost)
+	require.True(t, kills > seeds && hung > 0 && lost > 0 || err == nil)
 }
 
 // sim is a world, of which the source, the effects and the file outlive the controller.
@@ -71,6 +75,10 @@ type sim struct {
 	kills   int
 	calls   int
 	calm    bool // no call fails
+	build   string
+	over    chan struct{} // closed when the process has ended: calls that hang return
+	hung    int
+	lost    int
 }
 
 func (s *sim) intn(n int) int {
@@ -81,6 +89,7 @@ func (s *sim) intn(n int) int {
 
 func (s *sim) play(t *testing.T) {
 	for range 1 + s.intn(4) {
+		s.build = fmt.Sprint("build ", s.intn(4)/3)
 		s.run(t, true)
 		for range s.intn(4) { // while it is down
 			s.change()
@@ -144,19 +153,25 @@ func (s *sim) run(t *testing.T, kill bool) {
 				controller.From(pods, func(p pod) []string { return []string{"pod/" + p.Name} }),
 				controller.From(pods, func(p pod) []string { return []string{"owner/" + p.Labels["of"]} }),
 			},
-			Copies: []controller.Runner{pods}, Workers: 1 + s.intn(3), Name: "mine", Checkpoint: s.file,
+			Copies: []controller.Runner{pods}, Workers: 1 + s.intn(3), Name: "mine", Checkpoint: s.file, Version: s.build,
 			Reconcile: func(_ context.Context, key string) error { return s.reconcile(pods, key, cancel) },
 		}
 		s.alive, s.saved, s.killIn, s.begun = true, nil, -1, map[string]bool{}
 		if text, err := os.ReadFile(s.file); err == nil {
+			// Another build has every key begun when it opens the file.
+			other := !strings.Contains(string(text), fmt.Sprintf(`"Version":%q`, s.build))
 			for line := range strings.Lines(string(text)) {
 				step, quoted, _ := strings.Cut(strings.TrimSpace(line), " ")
 				if key, err := strconv.Unquote(quoted); err == nil {
-					s.begun[key] = step == "begun"
+					s.begun[key] = step == "begun" || other
 				}
 			}
 		}
 		ended := make(chan error, 1)
+		s.over = make(chan struct{})
+		lease, lose := context.WithCancelCause(t.Context())
+		defer lose(nil)
+		c.BaseContext = func() context.Context { return lease }
 		if kill && s.intn(3) > 0 {
 			s.killIn = s.intn(12)
 		}
@@ -166,14 +181,25 @@ func (s *sim) run(t *testing.T, kill bool) {
 				time.Sleep(time.Duration(s.intn(20)) * time.Millisecond)
 				s.change()
 			}
-			if s.intn(4) > 0 { // else it is stopped in good order
+			switch s.intn(5) {
+			case 0: // it is stopped in good order
+			case 1:
+				lose(errLost)
+				s.lost++
+			default:
 				s.kill("")
 			}
 		} else {
 			time.Sleep(time.Hour)
 		}
 		cancel()
-		require.NoError(t, <-ended)
+		if err := <-ended; err != nil {
+			require.Regexp(t, "BaseContext: the lease is lost|parts have not returned", err.Error())
+		}
+		s.mu.Lock()
+		s.alive = false // what still runs has no effect any more
+		s.mu.Unlock()
+		close(s.over)
 		if s.saved != nil {
 			require.NoError(t, os.WriteFile(s.file, s.saved, 0o600))
 		}
@@ -205,7 +231,10 @@ func (s *sim) killLocked(beginning string) {
 	s.saved = text
 }
 
-var errRefused = errors.New("refused")
+var (
+	errRefused = errors.New("refused")
+	errLost    = errors.New("the lease is lost")
+)
 
 func (s *sim) reconcile(pods *informer.Informer[pod], key string, stop func()) error {
 	s.mu.Lock()
@@ -240,6 +269,13 @@ func (s *sim) reconcile(pods *informer.Informer[pod], key string, stop func()) e
 	result := s.random.IntN(8)
 	if s.calm {
 		result = 7
+	}
+	if !s.calm && s.random.IntN(30) == 0 {
+		s.hung++
+		s.mu.Unlock()
+		<-s.over // whatever its context says
+		s.mu.Lock()
+		return nil
 	}
 	if result == 0 {
 		return errRefused // without an effect

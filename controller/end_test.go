@@ -149,11 +149,13 @@ func TestAStuckLoopIsNotReady(t *testing.T) {
 				}
 				require.ErrorContains(t, c.Ready(3*time.Minute), row.wants)
 				require.ErrorContains(t, c.Status().Stuck, row.wants[len("controller: "):])
+				var classes []string
 				for sample := range c.Samples("x") {
-					if sample.Metric.Name == "tributary_controller_stuck" {
-						require.Equal(t, 1.0, sample.Value)
+					if sample.Metric.Name == "tributary_controller_not_right" {
+						classes = append(classes, sample.Labels[1])
 					}
 				}
+				require.Equal(t, []string{"stuck"}, classes)
 				_ = stop()
 			})
 		})
@@ -169,7 +171,7 @@ func TestAStuckLoopIsNotReady(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		require.NoError(t, c.Ready(3*time.Minute))
 		require.Equal(t, 50*time.Minute+time.Second, c.Status().Longest)
-		require.Equal(t, 20*time.Minute, c.Status().Oldest)
+		require.Equal(t, 20*time.Minute, c.Status().OldestUrgent)
 		_ = stop()
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/loop"
 	"github.com/tributary-go/tributary/metrics"
+	"github.com/tributary-go/tributary/reflector"
 )
 
 // Phase is where a controller is in its life.
@@ -73,7 +74,30 @@ func (c *Controller[K]) copiesReady(maxStaleness time.Duration) error {
 
 var working = metrics.NewTable([]string{"controller"},
 	metrics.Gauge("tributary_controller_working", "1 while the loop works.", func(s Status) bool { return s.Phase == Working }),
-	metrics.Gauge("tributary_controller_stuck", "1 while the loop is stuck: see Status.Stuck.", func(s Status) bool { return s.Stuck != nil }))
+	metrics.By("class", func(s Status) map[string]bool {
+		if class := s.class(); class != reflector.OK {
+			return map[string]bool{string(class): true}
+		}
+		return nil
+	}, metrics.Gauge("tributary_controller_not_right", "1 while the loop does not work, or is stuck; the class says why.", metrics.Itself[bool])))
+
+// class is that of the loop's verdict.
+func (s Status) class() reflector.Class {
+	switch {
+	case s.Phase == Idle:
+		return reflector.NotRun
+	case s.Phase == Waiting:
+		return reflector.NotSynced
+	case s.Phase > Working:
+		return reflector.Ended
+	case s.Stuck != nil:
+		return Stuck
+	}
+	return reflector.OK
+}
+
+// Stuck is the class of a loop that is stuck: see [Status].
+const Stuck reflector.Class = "stuck"
 
 // Samples implements [metrics.Reporter].
 func (c *Controller[K]) Samples(name string) iter.Seq[metrics.Sample] {

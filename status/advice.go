@@ -46,6 +46,8 @@ var advice = map[string]string{
 	"not_ready":         "Wait for the kubelet to reach its API server.",
 	"overdue":           "See why the required source cannot be read.",
 	"drift":             "The copy is listed again; if it comes back, a proxy loses events, or a program writes into shared objects.",
+	"stuck":             "The cause names the key: see where its call hangs, or why all fail.",
+	"key_failing":       "See why the calls for the key in the cause fail.",
 	"ended":             "Look at the error of Run, and restart the program: a copy is run once.",
 }
 

@@ -64,10 +64,11 @@ func stateOf(class string) State {
 func worse(a, b State) bool { return slices.Index(states, a) < slices.Index(states, b) }
 
 // Copy is one copy: a reflector, an informer with its reflector, a source of pods, a watch cache,
-// or objects that are followed by name.
+// or objects that are followed by name. A controller is shown as one, too: its events are calls,
+// and its readers the keys that wait.
 type Copy struct {
 	Name string `json:"name"`
-	// Kind is "reflector", "informer", "source", "watch cache" or "references".
+	// Kind is "reflector", "informer", "controller", "source", "watch cache" or "references".
 	Kind  string `json:"kind"`
 	State State  `json:"state"`
 	// Since is the beginning of State. If the copy does not know it, it is when the page saw the

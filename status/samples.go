@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -39,6 +40,8 @@ const (
 	kindSource    = "source"
 	kindCache     = "watch cache"
 	kindRefs      = "references"
+	kindLoop      = "controller"
+	kindUnknown   = "unknown"
 )
 
 // watchers is the name of all watchers of a watch cache.
@@ -58,6 +61,7 @@ var families = []struct {
 	{"tributary_informer_", kindInformer, 1, ofInformer},
 	{"tributary_sources_", kindSource, 2, ofSource},
 	{"tributary_refs_", kindRefs, 1, ofRefs},
+	{"tributary_controller_", kindLoop, 1, ofLoop},
 	{"tributary_watch_cache_", kindCache, 3, ofCache},
 	{"tributary_apiserver_", kindCache, 3, ofCache},
 	{"apiserver_", kindCache, 3, ofCache},
@@ -87,6 +91,14 @@ func (t table) add(s metrics.Sample) *Copy {
 		return c
 	}
 	return nil
+}
+
+// unknown shows a reporter of whose metrics the page knows none.
+func (t table) unknown(one *tracked) {
+	c := t.copy(one.name)
+	c.Kind = kindUnknown
+	c.show("unknown")
+	c.Causes = append(c.Causes, fmt.Sprintf("the page does not know the metrics of a %T: track parts of this library", one.reporter))
 }
 
 var ofReflector = takes{
@@ -165,6 +177,23 @@ var ofCache = takes{
 	"proven_timestamp_seconds":          instant(func(c *Copy) *time.Time { return &c.ProvenAt }),
 	"stale_since_timestamp_seconds":     instant(func(c *Copy) *time.Time { return &c.since }),
 }
+
+// ofLoop has the numbers of a controller. Its readers are the lanes of its queue.
+var ofLoop = takes{
+	"working":   flag(func(c *Copy) *bool { return &c.synced }),
+	"not_right": func(c *Copy, s metrics.Sample) { c.verdict(s.Labels[1]) },
+	"failing_keys": func(c *Copy, s metrics.Sample) {
+		if s.Value > 0 {
+			c.show("key_failing")
+		}
+	},
+	"keys":           func(c *Copy, s metrics.Sample) { c.reader(lanes[s.Labels[1]]).Behind = int(s.Value) },
+	"oldest_seconds": func(c *Copy, s metrics.Sample) { c.reader(lanes[s.Labels[1]]).LagSeconds = s.Value },
+	"calls_total":    func(c *Copy, s metrics.Sample) { c.Events += int(s.Value) },
+}
+
+// lanes name the lanes of a controller's queue.
+var lanes = map[string]string{"urgent": "keys with a change", "patient": "keys of a full pass"}
 
 func flag(of func(*Copy) *bool) func(*Copy, metrics.Sample) {
 	return func(c *Copy, s metrics.Sample) { *of(c) = s.Value > 0 }

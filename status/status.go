@@ -80,8 +80,8 @@ type moment struct {
 	at    time.Time
 }
 
-// Track shows a reflector, informer, set, union, sources, references by name, watch cache or
-// apiserver.Server under a name, which for a set does not matter. The returned function ends that.
+// Track shows a reflector, informer, set, union, controller, sources, references by name, watch
+// cache or apiserver.Server under a name, which for a set does not matter. The returned function ends that.
 // Two copies of one name are shown as one.
 func (h *Handler) Track(name string, r reports.Reporter) (untrack func()) {
 	if null.Is(r) {
@@ -215,11 +215,16 @@ func (h *Handler) show(d Document) *look {
 func (h *Handler) collect(now time.Time) Document {
 	rows := table{}
 	for _, one := range h.all() {
+		samples, known := 0, false
 		for sample := range one.reporter.Samples(one.name) {
 			c := rows.add(sample)
+			samples, known = samples+1, known || c != nil
 			if c != nil && h.Verify && c.Kind == kindInformer {
 				c.CanVerify = c.CanVerify || canVerify(one.reporter)
 			}
+		}
+		if samples > 0 && !known {
+			rows.unknown(one)
 		}
 		if explainer, ok := one.reporter.(reports.Explainer); ok {
 			for name, cause := range explainer.Causes(one.name) {

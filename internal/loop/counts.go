@@ -10,10 +10,11 @@ import (
 
 // Counts are the numbers of a loop at one moment.
 type Counts struct {
-	// Urgent and Patient are the keys that wait in each lane, and Oldest is the time that one of
-	// them has waited for. Those that wait for their back-off, or for After, are in neither.
-	Urgent, Patient int
-	Oldest          time.Duration
+	// Urgent are the keys with a change that wait, and Patient those of initial lists and full
+	// passes. Those that wait for their back-off, or for After, are in neither. The oldest key of
+	// each has waited for OldestUrgent and OldestPatient.
+	Urgent, Patient             int
+	OldestUrgent, OldestPatient time.Duration
 	// Running are the calls under way, and Longest is the time since the first of them began.
 	Running int
 	Longest time.Duration
@@ -30,9 +31,11 @@ var table = metrics.NewTable([]string{"controller"},
 	metrics.Gauge("tributary_controller_running", "Calls under way.", func(n Counts) int { return n.Running }),
 	metrics.Gauge("tributary_controller_longest_call_seconds", "How long the longest of the calls under way has run.", func(n Counts) time.Duration { return n.Longest }),
 	metrics.Gauge("tributary_controller_failing_keys", "Keys that failed at their last call.", func(n Counts) int { return n.Failing }),
-	metrics.Gauge("tributary_controller_oldest_seconds", "How long a waiting key has waited.", func(n Counts) time.Duration { return n.Oldest }),
-	metrics.By("lane", func(n Counts) map[string]int { return map[string]int{"urgent": n.Urgent, "patient": n.Patient} },
-		metrics.Gauge("tributary_controller_keys", "Keys that wait.", metrics.Itself[int])),
+	metrics.By("lane", func(n Counts) map[string]depth {
+		return map[string]depth{"urgent": {n.Urgent, n.OldestUrgent}, "patient": {n.Patient, n.OldestPatient}}
+	},
+		metrics.Gauge("tributary_controller_keys", "Keys that wait.", func(d depth) int { return d.keys }),
+		metrics.Gauge("tributary_controller_oldest_seconds", "How long the oldest of them has waited.", func(d depth) time.Duration { return d.oldest })),
 	metrics.By("result", func(n Counts) map[string]uint64 {
 		return map[string]uint64{"done": n.Done, "again": n.Again, "failed": n.Failed - n.Panicked, "panicked": n.Panicked}
 	}, metrics.Counter("tributary_controller_calls_total", "Calls of Reconcile.", metrics.Itself[uint64])),
@@ -101,9 +104,9 @@ func (l *Loop[K]) Counts() Counts {
 	}
 	n.Running = len(l.calls)
 	_, n.Longest = l.longestLocked()
-	depth := l.lanes.depth()
-	n.Patient, n.Urgent = depth[patient].keys, depth[urgent].keys
-	n.Oldest = max(depth[patient].oldest, depth[urgent].oldest)
+	all := l.lanes.depth()
+	n.Patient, n.Urgent = all[patient].keys, all[urgent].keys
+	n.OldestPatient, n.OldestUrgent = all[patient].oldest, all[urgent].oldest
 	return n
 }
 

@@ -185,7 +185,7 @@ func TestAKeyIsInOneCall(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Equal(t, 3, l.Counts().Running)
 		require.Equal(t, 1, l.Counts().Urgent)
-		require.Equal(t, time.Second, l.Counts().Oldest)
+		require.Equal(t, time.Second, l.Counts().OldestUrgent)
 		l.Add(true, slices.Repeat(keys, 5)...)
 		time.Sleep(time.Minute)
 		l.Stop()
