@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/controller"
@@ -26,25 +25,21 @@ type storage interface {
 
 // keepBuckets makes a bucket for each custom resource, of which it reads the metadata alone.
 func keepBuckets(ctx context.Context, config *rest.Config, outside storage, checkpoint string) error {
-	client, err := metadata.NewForConfig(config)
+	client, err := listwatch.NewRESTClient(config, buckets.GroupVersion())
 	if err != nil {
 		return err
 	}
-	reader, err := listwatch.NewRESTClient(config, buckets.GroupVersion())
-	if err != nil {
-		return err
-	}
-	copied := informer.New(listwatch.FromClient[metav1.PartialObjectMetadata](reader, buckets.Resource))
+	copied := informer.New(listwatch.FromClient[metav1.PartialObjectMetadata](client, buckets.Resource))
 	c := controller.Controller[string]{
 		Reconcile: func(ctx context.Context, key string) error {
 			bucket, ok := copied.Get(key)
 			if !ok {
 				return nil
 			}
-			live, err := finalizer.Keep(ctx, bucket, "example.com/storage", client.Resource(buckets).Namespace(bucket.Namespace).Patch,
-				func(ctx context.Context, gone *metav1.PartialObjectMetadata) error {
-					return outside.Delete(ctx, store.KeyOf(gone))
-				})
+			patch := finalizer.Patch[metav1.PartialObjectMetadata](client, buckets.Resource, bucket.Namespace)
+			live, err := finalizer.Keep(ctx, bucket, "example.com/storage", patch, func(ctx context.Context, gone *metav1.PartialObjectMetadata) error {
+				return outside.Delete(ctx, store.KeyOf(gone))
+			})
 			if !live {
 				return err
 			}
@@ -55,6 +50,7 @@ func keepBuckets(ctx context.Context, config *rest.Config, outside storage, chec
 		},
 		Feeds:      []controller.Feed[string]{controller.For(copied)},
 		Copies:     []controller.Runner{copied},
+		Name:       "buckets",
 		Checkpoint: checkpoint,
 	}
 	return c.Run(ctx)

@@ -19,7 +19,7 @@ import (
 
 // countPods annotates each ReplicaSet with the number of its pods.
 func countPods(ctx context.Context, client kubernetes.Interface) error {
-	owner := enqueue.Owner[*corev1.Pod](appsv1.SchemeGroupVersion.WithKind("ReplicaSet").GroupKind())
+	owner := enqueue.Owner[*corev1.Pod](appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
 	byOwner := store.NewIndex("owner", owner)
 	pods := informer.New(listwatch.FromClient[corev1.Pod](client.CoreV1().RESTClient(), "pods"), informer.WithIndexes(byOwner))
 	sets := informer.New(listwatch.FromClient[appsv1.ReplicaSet](client.AppsV1().RESTClient(), "replicasets"))

@@ -62,12 +62,20 @@ func Keys[T store.Object, K comparable](queue workqueue.TypedInterface[K], keys 
 }
 
 // Owner returns a function that maps an object to its controller, by its owner reference, if that
-// is of the given kind in any version. The key is the owner's name in the object's namespace, so an
-// owner in cluster scope is found from objects in cluster scope alone.
-func Owner[T store.Object](kind schema.GroupKind) func(obj T) []string {
+// is of the given kind, in whatever version:
+//
+//	enqueue.Owner[*corev1.Pod](appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))
+//
+// The key is the owner's name in the object's namespace, so an owner in cluster scope is found from
+// objects in cluster scope alone.
+func Owner[T store.Object, K schema.GroupVersionKind | schema.GroupKind](kind K) func(obj T) []string {
+	wanted, ok := any(kind).(schema.GroupKind)
+	if !ok {
+		wanted = any(kind).(schema.GroupVersionKind).GroupKind()
+	}
 	return func(obj T) []string {
 		ref := metav1.GetControllerOfNoCopy(obj)
-		if ref == nil || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() != kind {
+		if ref == nil || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() != wanted {
 			return nil
 		}
 		return []string{store.Key(obj.GetNamespace(), ref.Name)}
