@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/tributary-go/tributary/controller/leader"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
@@ -221,9 +222,9 @@ func TestReplicas(t *testing.T) {
 		first, _ := w.controller(t)
 		second, _ := w.controller(t)
 		lead := func(c *program, identity string, ended chan<- error) func(context.Context) {
-			e := election{namespace: "ns", name: "lease", identity: identity, duration: 15 * time.Second, deadline: 10 * time.Second, retry: 2 * time.Second}
+			e := leader.Election{Client: c.client.CoordinationV1(), Namespace: "ns", Name: "lease", Identity: identity}
 			return func(stop context.Context) {
-				ended <- e.run(logr.NewContext(stop, logr.Discard()), c.client, logr.Discard(), c.work)
+				ended <- e.Run(logr.NewContext(stop, logr.Discard()), c.work)
 			}
 		}
 		firstEnded, secondEnded := make(chan error, 1), make(chan error, 1)
@@ -243,7 +244,7 @@ func TestReplicas(t *testing.T) {
 		// The second one cannot renew: it stops by itself, before another one may lead.
 		w.leases.Fail(listwatchtest.Update, apierrors.NewInternalError(context.DeadlineExceeded), listwatchtest.UntilLifted())
 		time.Sleep(12 * time.Second)
-		require.ErrorIs(t, <-secondEnded, errLost)
+		require.ErrorIs(t, <-secondEnded, leader.ErrLost)
 		w.bind("c", "n1")
 		w.requireLabels(t, map[string]string{"n1": "2"})
 	})

@@ -5,18 +5,19 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/tributary-go/tributary/controller/leader"
 )
 
 // options are the values of the flags.
 type options struct {
 	config    *rest.Config // nil: the story
-	election  election
+	election  leader.Election
 	listen    string
 	length    time.Duration
 	verbosity int
@@ -31,12 +32,12 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags := flag.NewFlagSet("controller", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "`path` of a kubeconfig (default: the cluster that this runs in, or a story of its own)")
-	flags.StringVar(&o.election.namespace, "namespace", "default", "`namespace` of the lease")
-	flags.StringVar(&o.election.name, "lease", "pods-per-node", "`name` of the lease that replicas share")
-	flags.StringVar(&o.election.identity, "identity", "", "`name` of this replica (default: the hostname and the process id)")
-	flags.DurationVar(&o.election.duration, "lease-duration", 15*time.Second, "how long a leader that has died is waited for")
-	flags.DurationVar(&o.election.deadline, "renew-deadline", 10*time.Second, "how long a leader tries to renew before it gives up")
-	flags.DurationVar(&o.election.retry, "retry-period", 2*time.Second, "how often the lease is renewed, or asked for")
+	flags.StringVar(&o.election.Namespace, "namespace", "default", "`namespace` of the lease")
+	flags.StringVar(&o.election.Name, "lease", "pods-per-node", "`name` of the lease that replicas share")
+	flags.StringVar(&o.election.Identity, "identity", "", "`name` of this replica (default: the hostname and a random part)")
+	flags.DurationVar(&o.election.LeaseDuration, "lease-duration", 15*time.Second, "how long a leader that has died is waited for")
+	flags.DurationVar(&o.election.RenewDeadline, "renew-deadline", 10*time.Second, "how long a leader tries to renew before it gives up")
+	flags.DurationVar(&o.election.RetryPeriod, "retry-period", 2*time.Second, "how often the lease is renewed, or asked for")
 	flags.StringVar(&o.listen, "listen", "localhost:0", "`address` of /readyz, /metrics and /statusz")
 	flags.DurationVar(&o.length, "for", 0, "stop after this long (default: at Ctrl-C)")
 	flags.IntVar(&o.verbosity, "v", 0, "`level` of the log on stderr; 2 shows requests")
@@ -56,17 +57,17 @@ func parse(args []string, usage io.Writer) (options, error) {
 
 // check refuses values that make no sense.
 func (o *options) check(rest []string) error {
-	e := o.election
+	e := &o.election
 	switch {
 	case len(rest) > 0:
 		return fmt.Errorf("unexpected argument %q: everything is a flag, see --help", rest[0])
-	case len(validation.IsDNS1123Label(e.namespace)) > 0:
-		return fmt.Errorf("--namespace %q cannot be the name of a namespace", e.namespace)
-	case len(validation.IsDNS1123Subdomain(e.name)) > 0:
-		return fmt.Errorf("--lease %q cannot be the name of a lease", e.name)
-	case e.duration%time.Second != 0:
+	case len(validation.IsDNS1123Label(e.Namespace)) > 0:
+		return fmt.Errorf("--namespace %q cannot be the name of a namespace", e.Namespace)
+	case len(validation.IsDNS1123Subdomain(e.Name)) > 0:
+		return fmt.Errorf("--lease %q cannot be the name of a lease", e.Name)
+	case e.LeaseDuration%time.Second != 0:
 		return errors.New("--lease-duration must be in whole seconds, as a lease has it")
-	case e.retry <= 0 || e.deadline <= e.retry*6/5 || e.duration <= e.deadline:
+	case e.RetryPeriod <= 0 || e.RenewDeadline <= e.RetryPeriod*6/5 || e.LeaseDuration <= e.RenewDeadline:
 		return errors.New("--lease-duration must be longer than --renew-deadline, and that 1.2 times longer than --retry-period")
 	case o.length < 0:
 		return errors.New("--for must not be negative")
@@ -76,13 +77,6 @@ func (o *options) check(rest []string) error {
 
 // complete finds the defaults.
 func (o *options) complete(kubeconfig string) (err error) {
-	if o.election.identity == "" {
-		hostname, err := os.Hostname()
-		if err != nil {
-			return fmt.Errorf("the hostname cannot be read, give --identity: %w", err)
-		}
-		o.election.identity = fmt.Sprintf("%s_%d", hostname, os.Getpid())
-	}
 	if kubeconfig != "" {
 		if o.config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 			return fmt.Errorf("--kubeconfig %s cannot be used: %w", kubeconfig, err)

@@ -10,8 +10,8 @@
 // by a lease, and applies the label tributary.example/pods to nodes. It needs list and watch of
 // pods and nodes, patch of nodes, and get, create and update of leases in its --namespace.
 //
-// controller.go is the controller, election.go decides which replica works, and serve.go answers
-// /readyz, /metrics and /statusz, a page to look at.
+// controller.go is the controller, and serve.go answers /readyz, /metrics and /statusz, a page to
+// look at. Package controller/leader decides which replica works.
 package main
 
 import (
@@ -31,6 +31,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 )
 
@@ -58,14 +59,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "controller: %v\n", err)
 		return exitUsage
 	}
-	if err := execute(ctx, o, stdout, stderr); err != nil {
+	if err := execute(ctx, &o, stdout, stderr); err != nil {
 		fmt.Fprintf(stderr, "controller: %v\n", err)
 		return exitFailed
 	}
 	return exitOK
 }
 
-func execute(ctx context.Context, o options, stdout, stderr io.Writer) error {
+func execute(ctx context.Context, o *options, stdout, stderr io.Writer) error {
 	log := funcr.New(func(_, line string) { fmt.Fprintln(stderr, line) },
 		funcr.Options{LogTimestamp: true, TimestampFormat: time.TimeOnly, Verbosity: o.verbosity})
 	ctx = logr.NewContext(ctx, log) // for client-go
@@ -81,13 +82,15 @@ func execute(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			return err
 		}
 		defer s.stop()
-		o.config, play = s.config, s.play
+		o.config, play = rest.CopyConfig(s.config), s.play
 	}
 	o.config.UserAgent = fieldManager
+	o.config.Wrap(o.election.Gate) // what this replica writes while it does not lead is refused
 	client, err := kubernetes.NewForConfig(o.config)
 	if err != nil {
 		return err
 	}
+	o.election.Client = client.CoordinationV1()
 	listener, err := net.Listen("tcp", o.listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", o.listen, err)
@@ -104,7 +107,7 @@ func execute(ctx context.Context, o options, stdout, stderr io.Writer) error {
 //
 // It stops in the reverse of the order in which it starts: the work in hand is finished and the
 // lease given back while the copies are still being kept, since the work reads them.
-func keep(ctx context.Context, o options, p *program, listener net.Listener, registry *prometheus.Registry, play func(context.Context) error) error {
+func keep(ctx context.Context, o *options, p *program, listener net.Listener, registry *prometheus.Registry, play func(context.Context) error) error {
 	working, stopWork := context.WithCancelCause(ctx)
 	keeping, stopAll := context.WithCancel(context.WithoutCancel(ctx))
 	var copies, work sync.WaitGroup
@@ -123,7 +126,7 @@ func keep(ctx context.Context, o options, p *program, listener net.Listener, reg
 	})
 	start(&work, working, "the story", play)
 	start(&work, working, "leader election", func(ctx context.Context) error {
-		return o.election.run(ctx, p.client, klog.FromContext(ctx), p.work)
+		return o.election.Run(ctx, p.work)
 	})
 	work.Wait()
 	failure := context.Cause(working)
