@@ -26,8 +26,8 @@ type options struct {
 	beat time.Duration
 }
 
-func parse(args []string, usage io.Writer) (options, error) {
-	o := options{beat: 1500 * time.Millisecond}
+func parse(args []string, usage io.Writer) (*options, error) {
+	o := &options{beat: 1500 * time.Millisecond}
 	var kubeconfig string
 	flags := flag.NewFlagSet("controller", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "controller: %v\n", err)
 		return exitUsage
 	}
-	if err := execute(ctx, &o, stdout, stderr); err != nil {
+	if err := execute(ctx, o, stdout, stderr); err != nil {
 		fmt.Fprintf(stderr, "controller: %v\n", err)
 		return exitFailed
 	}

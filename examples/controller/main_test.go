@@ -22,7 +22,7 @@ func TestStory(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- execute(ctx, &o, out, io.Discard)
+		ended <- execute(ctx, o, out, io.Discard)
 		_ = out.Close()
 	}()
 	missing := map[string]bool{"node-1 pods=2": true, "node-2 pods=0": true, "node-1 pods=1": true, "node-2 pods=1": true}
