@@ -23,7 +23,8 @@ import (
 
 // TestNoCrashLosesAKey: a controller is killed at any step of its loop and started again with its
 // checkpoint, some times over, while pods come, change their owner and go, also while it is down.
-// Some calls hang for ever, leases are lost, and a start may be of another build. In the end the effect for each key, of a pod and of an owner of pods, is that of the last state.
+// Some calls hang for ever, leases are lost, and a start may be of another build. In the end the
+// effect for each key, of a pod and of an owner of pods, is that of the last state.
 // TRIBUTARY_SEEDS=n runs n seeds, and TRIBUTARY_SIM_SEED=n that one.
 func TestNoCrashLosesAKey(t *testing.T) {
 	seeds := 200

@@ -49,8 +49,8 @@ func TestACallThatIgnoresItsContext(t *testing.T) {
 	})
 }
 
-// TestAFunctionThatDoesNotReturn: of a feed, of an attached one, or a handler of a copy, each by its
-// name.
+// TestAFunctionThatDoesNotReturn: of a feed, of an attached one, or a handler of a copy, each by
+// its name.
 func TestAFunctionThatDoesNotReturn(t *testing.T) {
 	for want, set := range map[string]func(t *testing.T, c *controller.Controller[string], pods *informer.Informer[pod], block func()){
 		`"feed 2 (*v1.Pod)" "copy 1 (`: func(_ *testing.T, c *controller.Controller[string], pods *informer.Informer[pod], block func()) {

@@ -91,13 +91,10 @@ func (s Status) class() reflector.Class {
 	case s.Phase > Working:
 		return reflector.Ended
 	case s.Stuck != nil:
-		return Stuck
+		return reflector.Stuck
 	}
 	return reflector.OK
 }
-
-// Stuck is the class of a loop that is stuck: see [Status].
-const Stuck reflector.Class = "stuck"
 
 // Samples implements [metrics.Reporter].
 func (c *Controller[K]) Samples(name string) iter.Seq[metrics.Sample] {

@@ -24,6 +24,8 @@ const (
 	// History is a copy that the server contradicts: an object of a version that the copy covers is
 	// not the object held. The address leads to another cluster, or to one that was restored.
 	History Class = "another_history"
+	// Stuck is a controller of which a call hangs, a change waits, or all calls fail, for too long.
+	Stuck Class = "stuck"
 	// Drift is a copy with other content than the server's under the same versions.
 	Drift Class = "drift"
 )

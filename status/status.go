@@ -81,8 +81,8 @@ type moment struct {
 }
 
 // Track shows a reflector, informer, set, union, controller, sources, references by name, watch
-// cache or apiserver.Server under a name, which for a set does not matter. The returned function ends that.
-// Two copies of one name are shown as one.
+// cache or apiserver.Server under a name, which for a set does not matter. The returned function
+// ends that. Two copies of one name are shown as one.
 func (h *Handler) Track(name string, r reports.Reporter) (untrack func()) {
 	if null.Is(r) {
 		panic(fmt.Sprintf("status: Track: the reporter of %q is nil (%T)", name, r))

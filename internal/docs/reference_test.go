@@ -31,7 +31,7 @@ func TestMetricsPage(t *testing.T) {
 	for _, row := range metricRow.FindAllStringSubmatch(read(t, "docs/reference/metrics.md"), -1) {
 		shown = append(shown, row[1])
 	}
-	for _, file := range []string{"reflector/samples.go", "informer/samples.go", "sources/samples.go", "refs/status.go", "controller/status.go", "internal/loop/loop.go"} {
+	for _, file := range []string{"reflector/samples.go", "informer/samples.go", "sources/samples.go", "refs/status.go", "controller/status.go", "internal/loop/counts.go"} {
 		for _, found := range regexp.MustCompile(`metrics\.(?:Gauge|Counter)\("(tributary_\w+)"`).FindAllStringSubmatch(read(t, file), -1) {
 			declared = append(declared, found[1])
 		}

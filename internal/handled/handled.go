@@ -197,8 +197,8 @@ func (f *File[K]) countLocked(key K, version Digest, times uint64) {
 func lineOf[K comparable](key K) string { return reflect.ValueOf(&key).Elem().String() }
 
 // Due yields the keys with a state that is not done, and those that have begun. Keys without
-// objects are among them. It yields all keys if all is true, or if one of the copies, by feed, is at
-// an older version than the file has seen: an etcd that was restored gives versions anew.
+// objects are among them. It yields all keys if all is true, or if one of the copies, by feed, is
+// at an older version than the file has seen: an etcd that was restored gives versions anew.
 func (f *File[K]) Due(all bool, copies []store.Version) iter.Seq[K] {
 	if f == nil {
 		return func(func(K) bool) {}

@@ -161,8 +161,8 @@ func TestAFileHasOneController(t *testing.T) {
 	require.NoError(t, open(t, path).Close(), "it is intact, and free")
 }
 
-// TestARestoredHistory: the copy is at an older version than a state that is done, whose version may
-// be given anew.
+// TestARestoredHistory: the copy is at an older version than a state that is done, whose version
+// may be given anew.
 func TestARestoredHistory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	var warned string
@@ -179,7 +179,8 @@ func TestARestoredHistory(t *testing.T) {
 		f.Change(0, Trace[string]{}, object)
 	}
 	due := func(version store.Version) []string { return slices.Collect(f.Due(false, []store.Version{version})) }
-	for _, replaced := range []bool{false, true} { // the versions are in lines, and in the first line
+	// The versions are in lines, and then in the first line.
+	for _, replaced := range []bool{false, true} {
 		again()
 		require.Empty(t, due("1005"))
 		require.Empty(t, due(""), "a union has no version")

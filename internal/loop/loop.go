@@ -107,8 +107,8 @@ type Caller[K comparable] struct {
 	Log     logr.Logger
 }
 
-// Run makes calls until Stop, with ctx, and returns when the last one has returned, or with the keys
-// of those that still run when Over closes. A key is never in two calls at a time. A call that
+// Run makes calls until Stop, with ctx, and returns when the last one has returned, or with the
+// keys of those that still run when Over closes. A key is never in two calls at a time. A call that
 // panics has failed.
 func (l *Loop[K]) Run(ctx context.Context, c Caller[K]) (left []K) {
 	var running sync.WaitGroup
