@@ -100,7 +100,7 @@ func (c *ownWrites) of(gvk schema.GroupVersionKind) *writes {
 	}
 	w = &writes{
 		cache: c.cache, gvk: gvk, configs: c.cache.settings.of(gvk, !isRoot(mapping)),
-		pending: map[client.ObjectKey]write{}, past: map[form]view{},
+		pending: map[client.ObjectKey]write{}, floors: map[string]string{}, past: map[scope]view{},
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,10 +116,7 @@ func (c *ownWrites) Get(ctx context.Context, key client.ObjectKey, out client.Ob
 	options := client.GetOptions{}
 	if !options.ApplyOptions(optionList).DisableReadYourWritesConsistency {
 		// A read of a cluster-scoped object may name a namespace, which counts for nothing.
-		match := func(written client.ObjectKey) bool {
-			return written.Name == key.Name && (written.Namespace == key.Namespace || written.Namespace == "")
-		}
-		if err := c.wait(ctx, out, match); err != nil {
+		if err := c.wait(ctx, out, reads{key.Namespace, key.Name}); err != nil {
 			return err
 		}
 	}
@@ -131,19 +128,16 @@ func (c *ownWrites) List(ctx context.Context, out client.ObjectList, optionList 
 	options := client.ListOptions{}
 	options.ApplyOptions(optionList)
 	if !options.DisableReadYourWritesConsistency {
-		match := func(written client.ObjectKey) bool {
-			return options.Namespace == metav1.NamespaceAll || written.Namespace == options.Namespace
-		}
-		if err := c.wait(ctx, out, match); err != nil {
+		if err := c.wait(ctx, out, reads{namespace: options.Namespace}); err != nil {
 			return err
 		}
 	}
 	return c.Client.List(ctx, out, optionList...)
 }
 
-// wait blocks until the cache shows the writes to objects that match. It leaves errors of the read
+// wait blocks until the cache shows the writes that a read must show. It leaves errors of the read
 // itself to the read.
-func (c *ownWrites) wait(ctx context.Context, out runtime.Object, match func(client.ObjectKey) bool) error {
+func (c *ownWrites) wait(ctx context.Context, out runtime.Object, r reads) error {
 	if _, is := out.(runtime.Unstructured); is && !c.unstructured {
 		return nil
 	}
@@ -161,15 +155,15 @@ func (c *ownWrites) wait(ctx context.Context, out runtime.Object, match func(cli
 	if w == nil {
 		return nil
 	}
-	found, waits := w.unseen(match)
-	if !waits {
+	found, floors := w.unseen(r)
+	if len(found)+len(floors) == 0 {
 		return nil
 	}
 	held, err := c.cache.view(ctx, k, example)
 	if err != nil {
 		return nil
 	}
-	return w.wait(ctx, held, found)
+	return w.wait(ctx, held, found, floors)
 }
 
 // Create implements client.Writer.

@@ -3,6 +3,9 @@ package controllerruntime_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,10 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tributary-go/tributary/controllerruntime"
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
 // TestLeanOwnWrites: a client of NewClient reads its own writes to objects of a lean kind.
@@ -82,5 +87,46 @@ func TestLeanManyWrites(t *testing.T) {
 		for i := range count {
 			require.NoError(t, own.Get(t.Context(), keyOf("ns", name(i)), &corev1.Secret{}))
 		}
+	})
+}
+
+// TestOwnWritesWaitForTheirNamespaceAlone: a form of the kind that begins later must show the
+// writes that the others have shown, in the namespace that is read. Another one may be behind.
+func TestOwnWritesWaitForTheirNamespaceAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		defer pods.NoWatchList(listwatchtest.UntilLifted()).Lift()
+		c := newCache(t, pods, cache.Options{DefaultNamespaces: map[string]cache.Config{"ns": {}, "away": {}}})
+		own, err := controllerruntime.NewClient(pods.Server().Config(), client.Options{
+			Mapper: mapper(), Cache: &client.CacheOptions{Reader: c},
+		})
+		require.NoError(t, err)
+		start(t, c)
+		for _, key := range []client.ObjectKey{keyOf("ns", "p"), keyOf("away", "q")} {
+			require.NoError(t, own.Create(t.Context(), valid(key.Namespace, key.Name)))
+			require.NoError(t, own.Get(t.Context(), key, &corev1.Pod{}))
+		}
+		require.Zero(t, controllerruntime.Pending(own), "both are shown")
+
+		// The metadata of the other namespace are of before the writes, and stay so.
+		behind := pods.Intercept(func(w http.ResponseWriter, r *http.Request, server http.Handler) {
+			switch {
+			case !strings.Contains(r.URL.Path, "/namespaces/away/") || !strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata"):
+				server.ServeHTTP(w, r)
+			case r.URL.Query().Get("watch") != "":
+				<-r.Context().Done()
+			default:
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"}}`)
+			}
+		}, listwatchtest.UntilLifted())
+		defer behind.Lift()
+		metadata := func() *metav1.PartialObjectMetadata {
+			obj := &metav1.PartialObjectMetadata{}
+			obj.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+			return obj
+		}
+		require.NoError(t, own.Get(soon(t), keyOf("ns", "p"), metadata()))
+		require.ErrorIs(t, own.Get(soon(t), keyOf("away", "q"), metadata()), context.DeadlineExceeded)
 	})
 }

@@ -349,9 +349,9 @@ func (n *names) waitFor(ctx context.Context, each write) error {
 
 // waitUpTo implements view. The next Get of each name reads it again, which is sooner than a
 // bookmark of that version.
-func (n *names) waitUpTo(ctx context.Context, version string) error {
+func (n *names) waitUpTo(ctx context.Context, namespace, version string) error {
 	if all := n.metadata(); all != nil {
-		if err := all.waitUpTo(ctx, version); err != nil {
+		if err := all.waitUpTo(ctx, namespace, version); err != nil {
 			return err
 		}
 	}
@@ -359,7 +359,9 @@ func (n *names) waitUpTo(ctx context.Context, version string) error {
 	defer n.mu.Unlock()
 	all := make(refs.Names, 0, len(n.followed))
 	for key := range n.followed {
-		all = append(all, key)
+		if namespace == metav1.NamespaceAll || key.Namespace == namespace {
+			all = append(all, key)
+		}
 	}
 	const again = "read again"
 	n.refs.AddNames(again, all)

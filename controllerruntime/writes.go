@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,10 +30,16 @@ type writes struct {
 
 	mu      sync.Mutex
 	pending map[client.ObjectKey]write // the last write to each object
-	// floor is the newest version of the writes that are pending no more. A collection that is not
-	// in past has not been asked for them, and must be complete up to it.
-	floor string
-	past  map[form]view
+	// floors are, by namespace, the newest versions of the writes that are pending no more. A view
+	// that is not in past has not been asked for them, and must be complete there up to that.
+	floors map[string]string
+	past   map[scope]view
+}
+
+// scope is one namespace of a kind in one form.
+type scope struct {
+	form      form
+	namespace string
 }
 
 // view is what readers of one form of a kind see: a collection, or the names of a lean kind.
@@ -42,8 +49,8 @@ type view interface {
 	seen(client.ObjectKey) (client.Object, bool)
 	// waitFor blocks until readers see a write.
 	waitFor(context.Context, write) error
-	// waitUpTo blocks until readers see all writes up to a version.
-	waitUpTo(ctx context.Context, version string) error
+	// waitUpTo blocks until readers see all writes up to a version in one namespace.
+	waitUpTo(ctx context.Context, namespace, version string) error
 }
 
 // write is an object as a write has left it.
@@ -192,7 +199,7 @@ func (w *writes) noteLocked(next write) {
 	}
 	if len(w.pending) > maxPending/2 { // far behind: ask for all of them at once
 		for _, each := range w.pending {
-			w.floor = newer(w.floor, each.version)
+			w.raiseLocked(each)
 		}
 		clear(w.pending)
 		clear(w.past)
@@ -214,35 +221,64 @@ func (w *writes) forgetLocked(each write) {
 	}
 	delete(w.pending, each.key)
 	for _, c := range all {
-		if w.floor == "" {
-			w.past[c.form()] = c
+		if place := (scope{c.form(), each.key.Namespace}); w.floors[place.namespace] == "" {
+			w.past[place] = c
 		}
 	}
-	w.floor = newer(w.floor, each.version)
+	w.raiseLocked(each)
 }
 
-// unseen returns the writes to objects that match, and whether there are any writes to wait for.
-func (w *writes) unseen(match func(client.ObjectKey) bool) (found []write, waits bool) {
+// raiseLocked notes that a write is pending no more. Of too many namespaces it keeps one floor.
+func (w *writes) raiseLocked(each write) {
+	w.floors[each.key.Namespace] = newer(w.floors[each.key.Namespace], each.version)
+	if len(w.floors) <= maxPending {
+		return
+	}
+	all := ""
+	for _, floor := range w.floors {
+		all = newer(all, floor)
+	}
+	clear(w.floors)
+	clear(w.past)
+	w.floors[metav1.NamespaceAll] = all
+}
+
+// reads are the objects that a read may return.
+type reads struct{ namespace, name string } // empty: all
+
+// in reports whether a read may return objects of a namespace, or of the whole cluster: a read of
+// those may name a namespace, which counts for nothing.
+func (r reads) in(namespace string) bool {
+	return r.namespace == "" || namespace == "" || r.namespace == namespace
+}
+
+// unseen returns the writes that a read must show, and the floors.
+func (w *writes) unseen(r reads) (found []write, floors map[string]string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key, each := range w.pending {
-		if match(key) {
+		if r.in(key.Namespace) && (r.name == "" || r.name == key.Name) {
 			found = append(found, each)
 		}
 	}
-	return found, len(found) > 0 || w.floor != ""
+	for namespace, floor := range w.floors {
+		if r.in(namespace) {
+			if floors == nil {
+				floors = map[string]string{}
+			}
+			floors[namespace] = floor
+		}
+	}
+	return found, floors
 }
 
-// wait blocks until a collection shows the writes found.
-func (w *writes) wait(ctx context.Context, c view, found []write) error {
+// wait blocks until a view shows the writes found, and those up to the floors.
+func (w *writes) wait(ctx context.Context, c view, found []write, floors map[string]string) error {
 	w.mu.Lock()
-	floor := w.floor
-	if w.past[c.form()] == c {
-		floor = ""
-	}
+	maps.DeleteFunc(floors, func(namespace, _ string) bool { return w.past[scope{c.form(), namespace}] == c })
 	w.mu.Unlock()
-	if floor != "" {
-		if err := c.waitUpTo(ctx, floor); err != nil {
+	for namespace, floor := range floors {
+		if err := c.waitUpTo(ctx, namespace, floor); err != nil {
 			return w.unseenBy(c, err)
 		}
 	}
@@ -253,8 +289,10 @@ func (w *writes) wait(ctx context.Context, c view, found []write) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if floor != "" && w.floor == floor {
-		w.past[c.form()] = c
+	for namespace, floor := range floors {
+		if w.floors[namespace] == floor {
+			w.past[scope{c.form(), namespace}] = c
+		}
 	}
 	for _, each := range found {
 		w.forgetLocked(each)
@@ -278,8 +316,13 @@ func (c *collection) seen(key client.ObjectKey) (client.Object, bool) {
 	return c.held(store.Key(key.Namespace, key.Name))
 }
 
-func (c *collection) waitUpTo(ctx context.Context, version string) error {
-	return c.copy.WaitForResourceVersion(ctx, version)
+// waitUpTo waits for an object that nobody has: that ends once the collection is complete up to its
+// version there. The empty namespace is all.
+func (c *collection) waitUpTo(ctx context.Context, namespace, version string) error {
+	if namespace == metav1.NamespaceAll && !c.root {
+		return c.copy.WaitForResourceVersion(ctx, version)
+	}
+	return c.waitFor(ctx, write{key: client.ObjectKey{Namespace: namespace, Name: "-"}, version: version})
 }
 
 // object is as much of the object as a wait needs.
