@@ -100,7 +100,7 @@ func TestPackedNamespaces(t *testing.T) {
 				start(t, c)
 				var got corev1.Pod
 				require.NoError(t, c.Get(t.Context(), keyOf("ns1", "p1"), &got))
-				require.Equal(t, "Pod", got.Kind)
+				require.Empty(t, got.Kind, "an object that is not copied states none")
 				got.Labels["app"] = "mine"
 				require.NoError(t, c.Get(t.Context(), keyOf("ns1", "p1"), &got))
 				require.Equal(t, "p1", got.Labels["app"], "what a reader writes is not kept")
@@ -116,6 +116,29 @@ func TestPackedNamespaces(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPackedKinds: a read of a packed kind states the kind of its object, unless it asks for one
+// that is not copied, as in controller-runtime.
+func TestPackedKinds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		pods.Create(pod("ns", "p", "n1"))
+		for _, options := range [][]controllerruntime.Option{nil, {controllerruntime.Packed(packed.Like, &corev1.Pod{})}} {
+			c := newCache(t, pods, cache.Options{}, options...)
+			start(t, c)
+			var got, uncopied corev1.Pod
+			require.NoError(t, c.Get(t.Context(), keyOf("ns", "p"), &got))
+			require.Equal(t, "Pod", got.Kind)
+			require.NoError(t, c.Get(t.Context(), keyOf("ns", "p"), &uncopied, client.UnsafeDisableDeepCopy))
+			require.Empty(t, uncopied.Kind)
+			var all corev1.PodList
+			require.NoError(t, c.List(t.Context(), &all))
+			require.Equal(t, "Pod", all.Items[0].Kind)
+			require.NoError(t, c.List(t.Context(), &all, client.UnsafeDisableDeepCopy))
+			require.Empty(t, all.Items[0].Kind)
+		}
+	})
 }
 
 // opening is the form of a store at rest that counts the objects which it opens.

@@ -32,10 +32,16 @@ func (c *collection) get(key client.ObjectKey, out client.Object, options *clien
 	if !ok {
 		return c.notFound(key)
 	}
-	if c.packed {
+	return c.give(obj, key, out, c.asIs(obj, uncopied(config, options.UnsafeDisableDeepCopy)))
+}
+
+// asIs reports whether a reader gets an object itself: its own, of a packed kind, or the cache's if
+// it asks for that. One that asks so gets no kind of a Go type, as from controller-runtime.
+func (c *collection) asIs(obj object, uncopied bool) bool {
+	if c.packed && !(uncopied && c.kind.form == typed) {
 		c.stateKind(obj)
 	}
-	return c.give(obj, key, out, c.packed || uncopied(config, options.UnsafeDisableDeepCopy))
+	return c.packed || uncopied
 }
 
 // held returns an object that is read-only; of a packed kind the caller's own, which no other
@@ -191,10 +197,7 @@ func (c *collection) fill(out client.ObjectList, found []object, asked *bool) er
 		if !structs && !value.Type().AssignableTo(element) {
 			return fmt.Errorf("controllerruntime: list %s: the cache has a %T, and the caller wants a %s", c.kind.Kind, obj, element)
 		}
-		if c.packed {
-			c.stateKind(obj)
-		}
-		switch shared := c.packed || uncopied(config, asked); {
+		switch shared := c.asIs(obj, uncopied(config, asked)); {
 		case shared && structs:
 			item.Set(value.Elem())
 		case shared:
