@@ -1,6 +1,7 @@
 package suites
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,16 +37,34 @@ func TestPrometheus(t *testing.T) {
 
 const rules = "../../examples/node-agent/deploy/prometheus/"
 
-// TestRules has promtool judge the alert rules of examples/node-agent: they are well formed, and
-// fire when their tests say so.
+// TestRules has promtool judge the alert rules of examples/node-agent, and those of the page on
+// alerts: they are well formed, and fire when their tests say so.
 func TestRules(t *testing.T) {
-	w := newVersions(t, prometheus)
+	if testing.Short() {
+		t.Skip("builds another module: not under -short")
+	}
+	// promtool knows nothing of ours, and is built with the versions of its own release.
+	w := &workspace{t: t, pin: prometheus, root: t.TempDir()}
+	goMod := fmt.Sprintf("module promtool\n\ngo 1.26\n\nrequire %s %s\n", prometheus.module, prometheus.version)
+	require.NoError(t, os.WriteFile(filepath.Join(w.root, "go.mod"), []byte(goMod), 0o600))
 	promtool := filepath.Join(w.root, "promtool")
 	// Rules discover no targets. Without the discoveries, promtool compiles in a third of the time.
 	output(t, w.compile("build", "-tags=remove_all_sd", "-o", promtool, prometheus.module+"/cmd/promtool"))
+	page, err := os.ReadFile("../../docs/howto/alerts.md")
+	require.NoError(t, err)
+	_, block, found := strings.Cut(string(page), "```yaml\n")
+	require.True(t, found)
+	block, _, _ = strings.Cut(block, "```")
+	shown := t.TempDir() + "/"
+	require.NoError(t, os.WriteFile(shown+"alerts.yaml", []byte(block), 0o600))
+	tests, err := os.ReadFile("testdata/alerts_test.yaml")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(shown+"alerts_test.yaml", tests, 0o600))
 	for _, arguments := range [][]string{
 		{"check", "rules", "--lint-fatal", rules + "alerts.yaml"},
 		{"test", "rules", rules + "alerts_test.yaml"},
+		{"check", "rules", "--lint-fatal", shown + "alerts.yaml"},
+		{"test", "rules", shown + "alerts_test.yaml"},
 	} {
 		out, err := exec.Command(promtool, arguments...).CombinedOutput()
 		t.Logf("%s", out)
