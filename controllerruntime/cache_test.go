@@ -237,6 +237,17 @@ func TestCopies(t *testing.T) {
 
 type strange struct{ corev1.Pod }
 
+// TestAMissingSecondIndex is an error, even if no object has the first field.
+func TestAMissingSecondIndex(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(t, listwatchtest.New(t, listwatchtest.Pods()), cache.Options{})
+		require.NoError(t, c.IndexField(t.Context(), &corev1.Pod{}, "node", func(client.Object) []string { return nil }))
+		start(t, c)
+		err := c.List(t.Context(), &corev1.PodList{}, client.MatchingFields{"node": "n1", "phase": "Running"})
+		require.ErrorContains(t, err, "index with name field:phase does not exist for")
+	})
+}
+
 // TestTransforms: controller-runtime's own transform is done by the decoder, and objects go on
 // sharing their parts; any other gets objects that it may modify, which share again what it left as
 // it was.

@@ -133,8 +133,8 @@
 //     comes is then renewed every few minutes, since bookmarks are a quiet server's sign of life.
 //  7. A handler that is more than 1,024 changes behind is told the updates of an object as one. It
 //     is told of each object that was created and deleted meanwhile.
-//  8. A List by two fields of which one has no index is an error that names it. controller-runtime
-//     answers with an empty list.
+//  8. A List by two fields of which the second has no index is an error that names it, also if no
+//     object has the first: controller-runtime's list is empty then.
 //
 // # Cost
 //
