@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
 	"time"
 
@@ -32,12 +31,13 @@ import (
 // or its own: [static.WithCA] takes either. The read-only port, if a kubelet has one, asks for
 // nothing.
 //
-// A restarted kubelet lists its static pods alone until it has heard its API server. So after a
-// failed request, or over a new connection, a missing pod of the API server is kept until two lists
-// with others lack it. While none is listed, pods are kept for an hour after the last failure.
-// Status names the number of kept pods. A missing static pod is kept for [static.WithGrace]. Zero
-// keeps none. A list without a pod of the API server is no proof before one was listed: it is not
-// Ready, and never safe to prune. Nor are the pods of another node.
+// A restarted kubelet lists its static pods alone until it has heard its API server. A list shows
+// whether it is of the same kubelet, by [manifest.SeenAnnotation]; a connection does not. If it is,
+// a missing pod is gone. Else a missing pod of the API server is kept until two lists with others
+// lack it, or for an hour; a static one is kept for [static.WithGrace], which may be zero for
+// both. Status names the number of kept pods. A list without a pod of the API server is no proof
+// unless its kubelet has listed one before: it is not Ready, and never safe to prune. Nor are the
+// pods of another node.
 //
 // [Sources.Merged] joins these pods with those of an API server: see [StatusHolder]. The kubelet
 // takes the status of /pods from the API server, except for static pods. The kubelet's PodsAPI has
@@ -102,18 +102,18 @@ func (k *kubeletPods) Run(ctx context.Context, sink *Sink) error {
 
 // poll asks for one list.
 func (k *kubeletPods) poll(ctx context.Context) {
-	items, over, err := k.list(ctx)
+	items, err := k.list(ctx)
 	var problems []error
 	switch {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
 		k.failures++
-		k.ledger.Lost(time.Now())
+		k.ledger.Lost()
 		problems = []error{fmt.Errorf("%s: %w", k.client.Shown(), err)}
 	default:
 		k.failures = 0
-		k.ledger.List(items, over, time.Now())
+		k.ledger.List(items, time.Now())
 	}
 	round := k.ledger.Round(k.client.Shown(), err == nil)
 	round.Problems = append(problems, round.Problems...)
@@ -133,30 +133,23 @@ func (k *kubeletPods) poll(ctx context.Context) {
 	k.log.V(2).Info("Read a kubelet's pods", "pods", len(items))
 }
 
-// list makes one request. A kubelet that starts anew closes the connections of before.
-func (k *kubeletPods) list(ctx context.Context) (items [][]byte, over ledger.Connection, err error) {
+// list makes one request.
+func (k *kubeletPods) list(ctx context.Context) (items [][]byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, k.settings.Timeout)
 	defer cancel()
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(got httptrace.GotConnInfo) {
-			if !got.Reused {
-				over = ledger.New
-			}
-		},
-	})
 	response, err := k.client.Get(ctx, nil)
 	if err != nil {
-		return nil, over, err
+		return nil, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, over, k.refusal(response)
+		return nil, k.refusal(response)
 	}
 	body, err := k.client.Body(response)
-	if err == nil {
-		items, err = itemsOf(body)
+	if err != nil {
+		return nil, err
 	}
-	return items, over, err
+	return itemsOf(body)
 }
 
 // maxReason bounds how much of a refusal is searched for the right that is missing.

@@ -20,9 +20,13 @@ import (
 
 // listed is a pod of a kubelet's /pods: of the API server, or else of a file.
 func listed(name, source string) string {
-	return fmt.Sprintf(`{"metadata":{"namespace":"default","name":%q,"uid":%q,"annotations":{"kubernetes.io/config.source":%q}},`+
-		`"spec":{"nodeName":"node-1","containers":[{"name":"main","image":"v1"}]}}`, name, "uid-"+name, source)
+	return fmt.Sprintf(`{"metadata":{"namespace":"default","name":%q,"uid":%q,"annotations":{`+
+		`"kubernetes.io/config.source":%q,"kubernetes.io/config.seen":%q}},`+
+		`"spec":{"nodeName":"node-1","containers":[{"name":"main","image":"v1"}]}}`, name, "uid-"+name, source, firstSeen)
 }
+
+// firstSeen is when the kubelet of a test first saw its pods.
+const firstSeen = "2026-11-25T10:00:00.123456789Z"
 
 var webOfAPI, moreOfAPI, etcdOfFile = listed("web", "api"), listed("more", "api"), listed("etcd", "file")
 
@@ -39,46 +43,68 @@ func (r *rig) safe(want bool) {
 }
 
 const (
-	kept  = "2 pods are kept that the kubelet has not listed since the connection was lost"
+	kept  = "2 pods are kept that the kubelet does not list: it may have started anew"
 	doubt = "the kubelet lists no pod of the API server: it may have just started, so that pods are missing"
 )
 
+// seenAt is a list of a kubelet that first saw its pods at another time, as it has started anew; or
+// at none, of a server that stands for a kubelet.
+func seenAt(at string, items ...string) http.HandlerFunc {
+	return body(strings.ReplaceAll(podList(items...), firstSeen, at))
+}
+
 // TestARestartedKubeletOverPods: at first it lists its static pods alone. The others are kept until
-// two lists with pods of the API server lack them.
+// two lists with pods of the API server lack them. The restart shows in the lists, or may show in
+// failed requests, but not in the connection: that to a proxy goes on.
 func TestARestartedKubeletOverPods(t *testing.T) {
-	for name, away := range map[string]func(*testing.T, *web){
-		"seen by failed requests": func(t *testing.T, server *web) {
+	for name, row := range map[string]struct {
+		first, then string
+		away        func(*testing.T, *web)
+	}{
+		"after failed requests": {firstSeen, "2026-11-25T11:00:00Z", func(t *testing.T, server *web) {
 			server.now(hijacked(""))
 			server.askedAgain(t)
-		},
-		"seen by the connection alone": func(_ *testing.T, server *web) {},
+		}},
+		"over new connections": {firstSeen, "2026-11-25T11:00:00Z", func(_ *testing.T, server *web) {
+			server.CloseClientConnections()
+		}},
+		"over the same connection": {firstSeen, "2026-11-25T11:00:00Z", func(*testing.T, *web) {}},
+		"without the times":        {"", "", func(*testing.T, *web) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := serve(t, body(podList(webOfAPI, moreOfAPI, etcdOfFile)))
+			server := serve(t, seenAt(row.first, webOfAPI, moreOfAPI, etcdOfFile))
 			r := kubeletOf(t, server)
 			r.expect("ADD kubelet etcd=v1 more=v1 web=v1")
 			r.healthy()
 			r.safe(true)
 
-			away(t, server)
-			server.now(body(podList(etcdOfFile)))
-			server.CloseClientConnections()
+			row.away(t, server)
+			server.now(seenAt(row.then, etcdOfFile))
 			r.problem(kept)
 			r.problem(doubt)
 			require.False(t, r.SafeToPrune(sources.KubeletSource))
 			require.Len(t, r.Merged(), 3)
 			require.Empty(t, notRight(r.Sources, sources.KubeletSource), "it was proven a moment ago")
 
-			server.now(body(podList(webOfAPI, etcdOfFile)))
+			server.now(seenAt(row.then, webOfAPI, etcdOfFile))
 			r.expect("REMOVE kubelet more=v1")
-			r.healthy()
-			r.safe(true)
-			server.now(body(podList(etcdOfFile)))
-			r.expect("REMOVE kubelet web=v1")
 			r.healthy()
 			r.safe(true)
 		})
 	}
+}
+
+// TestTheLastPodOfAKubelet: the list without it is of the kubelet that had it, so that it is gone.
+func TestTheLastPodOfAKubelet(t *testing.T) {
+	server := serve(t, body(podList(webOfAPI, etcdOfFile)))
+	r := kubeletOf(t, server)
+	r.expect("ADD kubelet etcd=v1 web=v1")
+	server.now(hijacked(""))
+	server.askedAgain(t)
+	server.now(body(podList(etcdOfFile)))
+	r.expect("REMOVE kubelet web=v1")
+	r.healthy()
+	r.safe(true)
 }
 
 // TestAFirstListOfAKubeletProvesNothing without a pod of the API server. Verdict, Ready, metrics
@@ -119,7 +145,7 @@ func TestAKubeletOfAnotherNode(t *testing.T) {
 func TestAKubeletThatHearsNoAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := atomic.Pointer[string]{}
-		all, static1 := podList(webOfAPI, etcdOfFile), podList(etcdOfFile)
+		all, static1 := podList(webOfAPI, etcdOfFile), strings.ReplaceAll(podList(etcdOfFile), firstSeen, "2026-11-25T11:00:00Z")
 		answer.Store(&all)
 		transport := roundTripper(func(*http.Request) (*http.Response, error) {
 			recorder := httptest.NewRecorder()

@@ -141,7 +141,7 @@ func TestPodsOfARestartedKubelet(t *testing.T) {
 			k.stop()
 			row.away(k)
 			k.start(etcd)
-			k.problem("2 pods are kept that the kubelet has not listed since the connection was lost")
+			k.problem("2 pods are kept that the kubelet does not list: it may have started anew")
 			require.False(t, k.SafeToPrune(sources.KubeletSource))
 			require.Equal(t, 3, k.Status()[0].Pods)
 			k.put(web, more)
@@ -172,7 +172,7 @@ func TestPodsAPIOfARestartedKubelet(t *testing.T) {
 		k.put(etcd)
 		require.Eventually(t, func() bool {
 			return slices.ContainsFunc(k.Status()[0].Problems, func(err error) bool {
-				return strings.Contains(err.Error(), "2 pods are kept that the kubelet has not listed since the connection was lost")
+				return strings.Contains(err.Error(), "2 pods are kept that the kubelet does not list: it may have started anew")
 			})
 		}, patience, time.Millisecond)
 		require.False(t, safe())

@@ -21,12 +21,12 @@
 //     pod that a list has dropped comes back by a list alone. So no status goes back.
 //  3. A pod that was told DELETED does not come back under its UID, though lists hold it for some
 //     time. A static pod does, if its manifest is put back: its UID depends on the manifest.
-//  4. A restarted kubelet lists few pods until it has read its own sources. So after a lost
-//     connection a missing static pod is kept for [WithGrace]. A missing pod of the API server is
-//     kept until two lists with others lack it, or, while none is listed, for an hour. Report names
-//     the number of kept pods. A list without a pod of the API server, at the start or after a lost
-//     connection, is no proof: it is not Ready, and never safe to prune. Nor are the pods of
-//     another node.
+//  4. A restarted kubelet lists few pods until it has read its own sources, and marks all of them
+//     anew (kubernetes.io/config.seen). If a list does not show that the kubelet is the same one, a
+//     missing static pod is kept for [WithGrace]. A missing pod of the API server is kept until two
+//     lists with others lack it, or, while none is listed, for an hour. Report names the number of
+//     kept pods. A list without a pod of the API server is no proof unless its kubelet has listed
+//     one before: it is not Ready, and never safe to prune. Nor are the pods of another node.
 //  5. FAILED_PRECONDITION says that the kubelet is not ready: the state stays as it is. Without a
 //     first answer there is no state, rather than an empty one.
 //  6. At most one list a second is made, and far less than the 100 requests a second that all

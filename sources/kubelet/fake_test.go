@@ -2,6 +2,7 @@ package kubelet_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"path/filepath"
 	"sync"
@@ -24,6 +25,7 @@ type fake struct {
 	t      *testing.T
 	socket string
 	server *grpc.Server
+	starts int
 
 	mu       sync.Mutex // guards what follows
 	pods     map[types.UID]*corev1.Pod
@@ -48,6 +50,7 @@ func (f *fake) start() {
 	require.NoError(f.t, err)
 	f.server = grpc.NewServer()
 	api.RegisterPodsServer(f.server, f)
+	f.starts++
 	go func() { _ = f.server.Serve(listener) }()
 }
 
@@ -120,6 +123,8 @@ func (f *fake) allLocked() (all [][]byte, err error) {
 		return nil, status.Error(f.refusal, "hunter2")
 	}
 	for _, pod := range f.pods {
+		pod = pod.DeepCopy()
+		pod.Annotations["kubernetes.io/config.seen"] = fmt.Sprint("start ", f.starts)
 		data, err := pod.Marshal()
 		require.NoError(f.t, err)
 		all = append(all, data)

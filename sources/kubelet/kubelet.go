@@ -162,7 +162,7 @@ func (r *run) listed(pods [][]byte, err error) {
 		return
 	}
 	r.notListed, r.failures = nil, 0
-	r.ledger.List(pods, ledger.Same, time.Now())
+	r.ledger.List(pods, time.Now())
 	r.note(true)
 }
 
@@ -170,7 +170,7 @@ func (r *run) listed(pods [][]byte, err error) {
 // list, and are told after it: the next list settles them.
 func (r *run) began(pods [][]byte) {
 	r.notWatched = nil
-	r.ledger.List(pods, ledger.Same, time.Now())
+	r.ledger.List(pods, time.Now())
 	r.want(time.Now().Add(gap))
 	r.note(true)
 }
@@ -191,7 +191,7 @@ func (r *run) happened(event *api.WatchPodsEvent) {
 // stopped notes the end of a watch: later changes are in no event.
 func (r *run) stopped(err error) {
 	r.notWatched = r.problem("watch", err)
-	r.ledger.Lost(time.Now())
+	r.ledger.Lost()
 	if r.failures == 0 {
 		r.want(time.Now())
 	}

@@ -161,7 +161,7 @@ func TestARestartedKubelet(t *testing.T) {
 	r.problem("there is no socket: is the feature gate PodsAPI of the kubelet on?")
 	f.forget("web")
 	f.start()
-	r.problem("1 pods are kept that the kubelet has not listed since the connection was lost")
+	r.problem("1 pods are kept that the kubelet does not list: it may have started anew")
 	r.problem("the kubelet lists no pod of the API server: it may have just started, so that pods are missing")
 	require.False(t, r.SafeToPrune(sources.KubeletSource))
 	f.put(web)

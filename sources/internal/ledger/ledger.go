@@ -25,6 +25,9 @@ const (
 	// Patience is how long pods of the API server are kept while a kubelet lists none. A kubelet
 	// that restarts while its API server is away lists none until the server is back.
 	Patience = time.Hour
+	// longest is for how many graces a static pod is kept while each answer may be of a kubelet that
+	// has just started.
+	longest = 5
 	// remembered is how long a UID counts as ended after it was last told or listed. Events and
 	// lists that are older than the deletion have come long before.
 	remembered = 10 * time.Minute
@@ -45,25 +48,35 @@ const (
 	Deleted
 )
 
-// Connection tells over which connection a list has come.
-type Connection int
-
-const (
-	// Same: over that of the list before, so that the kubelet has not started anew.
-	Same Connection = iota
-	// New: over a new one. Idle connections end too, so this is no sign of a restart by itself.
-	New
-)
-
 // standing is how far the lists of a kubelet are trusted.
 type standing int
 
 const (
 	// unheard: the kubelet may have just started, and has listed no pod of the API server since.
 	unheard standing = iota
-	// settled: the kubelet has heard its API server, so a pod that it does not list is gone.
+	// settled: the kubelet has heard its API server.
 	settled
+	// away: it was settled, and does not answer. Its next list shows whether it is the same one.
+	away
 )
+
+// origin tells of which kubelet a list is. A connection does not tell: behind a proxy it outlives
+// the kubelet, and idle ones end without a restart. A kubelet marks each pod with the moment at
+// which it first saw it, so that a restarted one marks all of them anew.
+type origin int
+
+const (
+	unknown origin = iota // no pod of the list was told before
+	same                  // the kubelet of before: a pod has its old mark
+	another               // one that has started since: there are only new marks
+)
+
+// absence is how long lists have not had a pod that is kept.
+type absence struct {
+	since    time.Time     // the first list without it
+	answered time.Duration // of the ledger, at that list
+	heard    bool          // a list of this kubelet with other pods of the API server lacked it
+}
 
 // Ledger is the pods of one kubelet. It does no I/O, has no clock, and is not safe for concurrent
 // use.
@@ -79,13 +92,13 @@ type Ledger struct {
 	// than they are.
 	touched map[types.UID]bool
 
-	// absent has the kept pods that the next list may drop: the static ones, and those that a list
-	// with other pods of the API server did not have.
-	absent map[types.UID]bool
-
+	absent   map[types.UID]absence // the kept pods that the last list did not have
+	marks    map[types.UID]string  // when the kubelet first saw the pods that it told last
 	standing standing
-	// Until these times missing pods are kept.
-	staticUntil, apiUntil time.Time
+	// answered is the time between lists that no failure and no restart came between. The graces of
+	// static pods pass in it: a kubelet that starts over and over has not read its manifests.
+	answered time.Duration
+	at       time.Time // of the last list; zero if the time since does not count
 
 	changed bool // held has changed since the last snapshot
 	pods    store.Indexer[*corev1.Pod]
@@ -122,23 +135,30 @@ type ended struct {
 }
 
 // Open makes the ledger of the kubelet of a node. decode makes a pod of its bytes; it returns
-// ErrUndecodable if they are none. A static pod that is missing is kept for the grace after Lost,
-// and a pod of the API server for Patience. Without grace no missing pod is kept.
+// ErrUndecodable if they are none. Without grace no missing pod is kept.
 func Open(node string, grace time.Duration, decode func(raw []byte) (*corev1.Pod, error)) *Ledger {
 	return &Ledger{
 		node: node, grace: grace, decode: decode,
 		held: map[types.UID]held{}, known: map[digest]types.UID{},
-		ended: map[types.UID]ended{}, touched: map[types.UID]bool{}, absent: map[types.UID]bool{},
+		ended: map[types.UID]ended{}, touched: map[types.UID]bool{},
+		absent: map[types.UID]absence{}, marks: map[types.UID]string{},
 	}
 }
 
-// Lost notes that the kubelet did not answer, or that the connection was lost: the kubelet may
-// start anew.
-func (l *Ledger) Lost(now time.Time) {
-	l.standing = unheard
-	clear(l.absent)
-	if l.grace > 0 {
-		l.staticUntil, l.apiUntil = now.Add(l.grace), now.Add(max(l.grace, Patience))
+// Lost notes that the kubelet did not answer, or has ended a watch: it may start anew.
+func (l *Ledger) Lost() {
+	if l.standing == settled {
+		l.standing = away
+	}
+	l.forget()
+}
+
+// forget no longer counts the lists of before: they may be another kubelet's.
+func (l *Ledger) forget() {
+	l.at = time.Time{}
+	for uid, absence := range l.absent {
+		absence.heard = false
+		l.absent[uid] = absence
 	}
 }
 
@@ -146,22 +166,26 @@ func (l *Ledger) Lost(now time.Time) {
 func (l *Ledger) Asks() { clear(l.touched) }
 
 // List takes a complete list.
-func (l *Ledger) List(raws [][]byte, over Connection, now time.Time) {
-	listed, heard := l.read(raws, now)
-	if over == New && l.standing == settled && !heard {
-		l.Lost(now)
-	}
-	gap := over == New || l.standing == unheard
-	if heard {
+func (l *Ledger) List(raws [][]byte, now time.Time) {
+	listed, heard, from := l.read(raws, now)
+	before := l.standing
+	switch {
+	case heard, from == same && l.standing == away:
 		l.standing = settled
+	case from != same:
+		l.standing = unheard
 	}
+	if from == another || l.standing == unheard && before != unheard {
+		l.forget()
+	}
+	l.passes(now)
 	l.last.standing, l.last.listed = l.standing, true
 	for uid, old := range l.held {
 		switch {
 		case listed[uid] || l.touched[uid]:
-		case l.last.bad != nil || l.keeps(uid, over, gap, now): // a bad pod may be any of these
+		case l.last.bad != nil || l.keeps(uid, from, now): // a bad pod may be any of these
 			l.last.kept++
-			l.absent[uid] = heard || isStatic(old.pod)
+			l.misses(uid, heard, now)
 		default:
 			l.drop(uid)
 			l.ended[uid] = ended{last: now, static: isStatic(old.pod), unlisted: true}
@@ -175,9 +199,29 @@ func (l *Ledger) List(raws [][]byte, over Connection, now time.Time) {
 	}
 }
 
+// passes counts the time since the last list.
+func (l *Ledger) passes(now time.Time) {
+	if !l.at.IsZero() {
+		l.answered += now.Sub(l.at)
+	}
+	l.at = now
+}
+
+// misses notes that a list does not have a pod that is kept.
+func (l *Ledger) misses(uid types.UID, heard bool, now time.Time) {
+	one, again := l.absent[uid]
+	if !again {
+		one.since, one.answered = now, l.answered
+	}
+	one.heard = one.heard || heard
+	l.absent[uid] = one
+}
+
 // read takes the pods of a list. heard: one of them is of the API server.
-func (l *Ledger) read(raws [][]byte, now time.Time) (listed map[types.UID]bool, heard bool) {
+func (l *Ledger) read(raws [][]byte, now time.Time) (listed map[types.UID]bool, heard bool, from origin) {
 	l.last, listed = outcome{}, make(map[types.UID]bool, len(raws))
+	before := l.marks
+	l.marks = make(map[types.UID]string, len(raws))
 	for _, raw := range raws {
 		next, err := l.decoded(raw)
 		if err != nil {
@@ -187,6 +231,14 @@ func (l *Ledger) read(raws [][]byte, now time.Time) (listed map[types.UID]bool, 
 		uid := idOf(next.pod)
 		listed[uid] = true
 		heard = heard || !isStatic(next.pod)
+		l.mark(next.pod)
+		switch mark := l.marks[uid]; {
+		case mark == "" || before[uid] == "":
+		case mark == before[uid]:
+			from = same
+		case from == unknown:
+			from = another
+		}
 		if at := next.pod.Spec.NodeName; at != "" && at != l.node {
 			l.last.elsewhere = at
 		}
@@ -201,24 +253,30 @@ func (l *Ledger) read(raws [][]byte, now time.Time) (listed map[types.UID]bool, 
 			l.hold(next)
 		}
 	}
-	return listed, heard
+	return listed, heard, from
 }
 
-// keeps reports whether a pod that a list does not have is kept. gap: the kubelet may have started
-// anew before the list. It admits the pods of its API server one by one, so that the first list
-// with any of them may lack others.
-func (l *Ledger) keeps(missing types.UID, over Connection, gap bool, now time.Time) bool {
+// mark remembers when the kubelet first saw a pod that it tells.
+func (l *Ledger) mark(pod *corev1.Pod) {
+	l.marks[idOf(pod)] = pod.Annotations[manifest.SeenAnnotation]
+}
+
+// keeps reports whether a pod that a list does not have is kept. It is gone if the kubelet of the
+// list has listed it before. Another kubelet may not have read all of its sources. It admits the
+// pods of its API server one by one, so that the first list with any of them may lack others.
+func (l *Ledger) keeps(missing types.UID, from origin, now time.Time) bool {
+	absence, again := l.absent[missing]
 	switch {
 	case l.grace == 0:
 		return false
+	case !again:
+		return from != same
 	case isStatic(l.held[missing].pod):
-		return now.Before(l.staticUntil) || over == New && !l.absent[missing]
-	case !gap:
+		return l.answered-absence.answered < l.grace && now.Sub(absence.since) < longest*l.grace
+	case l.standing == settled && absence.heard:
 		return false
-	case l.standing == settled:
-		return !l.absent[missing]
 	}
-	return now.Before(l.apiUntil)
+	return now.Sub(absence.since) < max(l.grace, Patience)
 }
 
 // Happened takes an event that came after the first list.
@@ -244,6 +302,7 @@ func (l *Ledger) Happened(kind Event, raw []byte, now time.Time) {
 	}
 	delete(l.ended, uid)
 	l.touched[uid] = true
+	l.mark(next.pod)
 	l.hold(next)
 }
 
@@ -256,7 +315,7 @@ func (l *Ledger) Round(at string, contact bool) access.Round {
 	}
 	if l.last.kept > 0 {
 		round.Problems = append(round.Problems, access.Mark(ClassNotReady,
-			fmt.Errorf("%s: %d pods are kept that the kubelet has not listed since the connection was lost", at, l.last.kept)))
+			fmt.Errorf("%s: %d pods are kept that the kubelet does not list: it may have started anew", at, l.last.kept)))
 	}
 	switch {
 	case l.last.elsewhere != "":

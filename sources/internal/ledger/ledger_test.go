@@ -80,7 +80,7 @@ func (m *model) step() {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: fmt.Sprint("p", m.made%4), UID: types.UID(fmt.Sprint(m.made)),
 			ResourceVersion: "1", CreationTimestamp: metav1.NewTime(m.now),
-			Annotations: map[string]string{manifest.SourceAnnotation: "api"},
+			Annotations: map[string]string{manifest.SourceAnnotation: "api", manifest.SeenAnnotation: firstSeen},
 		}}
 		m.pods[pod.UID] = pod
 		m.tell(Added, pod)
@@ -143,7 +143,7 @@ func TestLedgerFollowsAnyKubelet(t *testing.T) {
 					}
 				case 5:
 					if listing {
-						l.List(answer, Same, m.now)
+						l.List(answer, m.now)
 						require.NoError(t, l.last.bad)
 						listing = false
 					}
@@ -163,7 +163,7 @@ func TestLedgerFollowsAnyKubelet(t *testing.T) {
 				happens(t, l, event.kind, event.raw, m.now)
 			}
 			l.Asks()
-			l.List(m.list(), Same, m.now)
+			l.List(m.list(), m.now)
 			require.NoError(t, l.last.bad)
 			want := map[types.UID][]byte{}
 			for uid, pod := range m.pods {
@@ -191,7 +191,7 @@ func TestLedgerFollowsAnyKubelet(t *testing.T) {
 func ledgerOf(t *testing.T, m *model, pods ...*corev1.Pod) *Ledger {
 	l := newLedger(time.Minute)
 	m.t, m.now = t, time.Unix(1_800_000_000, 0)
-	l.List(listOf(m, pods...), Same, m.now)
+	l.List(listOf(m, pods...), m.now)
 	require.NoError(t, l.last.bad)
 	return l
 }
@@ -206,8 +206,24 @@ func listOf(m *model, pods ...*corev1.Pod) (all [][]byte) {
 func pod(name, source string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: name, UID: types.UID(name), ResourceVersion: "7",
-		Annotations: map[string]string{manifest.SourceAnnotation: source},
+		Annotations: map[string]string{manifest.SourceAnnotation: source, manifest.SeenAnnotation: firstSeen},
 	}}
+}
+
+// firstSeen is when the kubelet first saw its pods, unless it restarts.
+const firstSeen = "2026-11-25T10:00:00.123456789Z"
+
+// seenAt has the pods as a kubelet tells them that saw them first at another time; or at none, for
+// a server that stands for a kubelet.
+func seenAt(at string, pods ...*corev1.Pod) (all []*corev1.Pod) {
+	for _, pod := range pods {
+		pod = pod.DeepCopy()
+		if pod.Annotations[manifest.SeenAnnotation] = at; at == "" {
+			delete(pod.Annotations, manifest.SeenAnnotation)
+		}
+		all = append(all, pod)
+	}
+	return all
 }
 
 func names(l *Ledger) (all []string) {
@@ -231,13 +247,13 @@ func TestAPutBackStaticPod(t *testing.T) {
 		"by a list, after one without it": func(l *Ledger) {
 			for _, pods := range [][]*corev1.Pod{{etcd, web}, {}, {etcd, web}} {
 				l.Asks()
-				l.List(listOf(&m, pods...), Same, m.now)
+				l.List(listOf(&m, pods...), m.now)
 			}
 		},
 		"by lists that go on having it": func(l *Ledger) {
 			for after := range 13 {
 				l.Asks()
-				l.List(listOf(&m, etcd, web), Same, m.now.Add(time.Duration(after)*time.Minute))
+				l.List(listOf(&m, etcd, web), m.now.Add(time.Duration(after)*time.Minute))
 			}
 		},
 	} {
@@ -258,13 +274,13 @@ func TestAPutBackStaticPod(t *testing.T) {
 func TestABadPod(t *testing.T) {
 	var m model
 	l := ledgerOf(t, &m, pod("web", "api"), pod("more", "api"))
-	l.List([][]byte{m.bytes(pod("web", "api")), []byte("hunter2")}, Same, m.now)
+	l.List([][]byte{m.bytes(pod("web", "api")), []byte("hunter2")}, m.now)
 	round := l.Round("the kubelet", true)
 	require.Len(t, round.Problems, 2)
 	require.EqualError(t, round.Problems[0], "the kubelet: a pod of the kubelet cannot be decoded, or has no name or UID")
-	require.EqualError(t, round.Problems[1], "the kubelet: 1 pods are kept that the kubelet has not listed since the connection was lost")
+	require.EqualError(t, round.Problems[1], "the kubelet: 1 pods are kept that the kubelet does not list: it may have started anew")
 	require.False(t, round.Complete)
-	l.List(listOf(&m, pod("web", "api")), Same, m.now)
+	l.List(listOf(&m, pod("web", "api")), m.now)
 	require.True(t, l.Round("", true).Complete)
 	l.Happened(Modified, m.bytes(&corev1.Pod{}), m.now)
 	require.False(t, l.Round("", true).Complete)
@@ -277,7 +293,7 @@ func TestEqualBytesAreDecodedOnce(t *testing.T) {
 	l := ledgerOf(t, &m, pod("web", "api"))
 	before := l.held["web"].pod
 	_, _ = l.Snapshot()
-	l.List(listOf(&m, pod("web", "api")), Same, m.now)
+	l.List(listOf(&m, pod("web", "api")), m.now)
 	require.Same(t, before, l.held["web"].pod)
 	require.False(t, l.Changed())
 }
