@@ -58,8 +58,9 @@
 //     renames of a single file.
 //   - A folder that has gone away keeps its pods for a grace time: see [static.WithGrace].
 //   - All documents of a file, and the items of lists, are pods; each bad one costs only itself.
-//   - An empty answer of a URL is an error, and a rejected answer is not remembered. Requests are
-//     conditional, back off, and do not follow redirects to other servers.
+//   - An empty answer of a URL is an error, and so is one without a manifest, such as the page of a
+//     login. A rejected answer is not remembered. Requests are conditional, back off, and do not
+//     follow redirects to other servers.
 //   - Updates from the API server carry the whole new object. The kubelet keeps most metadata as it
 //     was first seen.
 //

@@ -42,6 +42,8 @@ func TestHTTPAnswersThatAreNone(t *testing.T) {
 		}, "document 1"},
 		{"a List of another kind", body(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + secret + `"}}]}`),
 			"item 1"},
+		{"an error in JSON", body(`{"error":"` + secret + `"}`), "document 1"},
+		{"a Status", body(`{"apiVersion":"v1","kind":"Status","status":"Failure","message":"` + secret + `"}`), "document 1"},
 		{"a bare array", body("[" + item(secret, "v1") + "]"), "document 1"},
 		{"10 MiB", body(strings.Repeat("#"+secret+"\n", manifest.MaxSize/8)), "10 MiB or more"},
 		{"cut short", func(w http.ResponseWriter, _ *http.Request) {
@@ -71,6 +73,10 @@ func TestHTTPAnswersThatAreNone(t *testing.T) {
 			r.healthy()
 			server.now(row.answer)
 			r.problem(row.problem)
+			require.False(t, r.SafeToPrune(sources.HTTPSource))
+			heard := r.Status()[0].LastContact
+			server.askedAgain(t)
+			require.Equal(t, heard, r.Status()[0].LastContact, "the real list may be another one by now")
 			require.Equal(t, 2, r.Status()[0].Pods)
 			server.now(good)
 			r.healthy()

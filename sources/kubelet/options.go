@@ -42,8 +42,8 @@ func WithSocket(path string) Option { return func(s *settings) { s.socket = path
 // 0.5 % in the agent.
 func WithInterval(d time.Duration) Option { return func(s *settings) { s.interval = d } }
 
-// WithGrace sets how long a missing static pod is kept if the kubelet may have started anew. Default
-// one minute. Zero: no missing pod is kept, of the API server neither.
+// WithGrace sets how long a missing static pod is kept if the kubelet may have started anew.
+// Default one minute. Zero: no missing pod is kept, of the API server neither.
 func WithGrace(d time.Duration) Option { return func(s *settings) { s.grace = d } }
 
 func (s settings) validate() error {

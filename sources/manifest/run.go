@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/tributary-go/tributary/sources/internal/limit"
 )
 
 // run is the reading of one manifest of objects of one kind.
@@ -36,6 +38,9 @@ type place struct {
 
 // reject notes a part that gave no object. key is the object's, if it has a valid one.
 func (r *run) reject(at place, key string, err error) {
+	if at.object == nil && at.key == "" {
+		err = limit.Foreign(err)
+	}
 	r.rejected = append(r.rejected, r.fault(at, key, err))
 }
 

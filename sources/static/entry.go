@@ -51,6 +51,17 @@ func (e *entry[T]) take(objects []T, rejected []error) {
 	e.objects = append(good, e.blame(e.rejected, keysOf(good))...)
 }
 
+// foreignTo is an error if a reading has nothing of the wanted kind, good or bad, and does not say
+// that there is nothing: a page of a login says nothing about the objects.
+func foreignTo[T store.Object](objects []T, rejected []error) error {
+	parts, _ := rejections(rejected)
+	wanted := func(part rejection) bool { return part.placed && !errors.Is(part.err, limit.ErrForeign) }
+	if len(objects) > 0 || len(parts) == 0 || slices.ContainsFunc(parts, wanted) {
+		return nil
+	}
+	return parts[0].err
+}
+
 // good reports whether the newest bytes were read without a problem.
 func (e *entry[T]) good() bool { return e.unreadable == nil && len(e.rejected) == 0 }
 
@@ -192,6 +203,8 @@ type rejection struct {
 	err error
 	key string // of the object that it declares; empty if that cannot be read
 	id  string // the same in each reading of the same bytes
+	// placed: the decoder tells which part of the manifest it is
+	placed bool
 }
 
 // rejections identifies the rejected parts, and leaves out warnings. A second part with the same
@@ -204,13 +217,15 @@ func rejections(rejected []error) (parts []rejection, remarks []error) {
 			continue
 		}
 		var key, digest string
-		if part := interface{ Part() (key, digest string) }(nil); errors.As(err, &part) {
+		part := interface{ Part() (key, digest string) }(nil)
+		placed := errors.As(err, &part)
+		if placed {
 			key, digest = part.Part()
 		} else {
 			digest = err.Error()
 		}
 		seen[digest]++
-		parts = append(parts, rejection{err, key, fmt.Sprint(seen[digest], " ", digest)})
+		parts = append(parts, rejection{err, key, fmt.Sprint(seen[digest], " ", digest), placed})
 	}
 	return parts, remarks
 }

@@ -14,10 +14,10 @@ import (
 )
 
 // HTTP reads a URL every interval. Only an accepted answer counts. After an error, a status other
-// than 200, an empty body or a body that is no manifest, the objects stay as they are. A list
-// without items declares that there are none. Run refuses an address that does not begin with
-// http:// or https://. A proxy from the environment is used. Redirects are followed only within the
-// same scheme and host.
+// than 200, an empty body or a body without a manifest, the objects stay as they are, and nothing
+// was heard. A list without items declares that there are none. Run refuses an address that does
+// not begin with http:// or https://. A proxy from the environment is used. Redirects are followed
+// only within the same scheme and host.
 func HTTP[T store.Object](address string, decode Decode[T], options ...Option) *Reader[T] {
 	u := &url[T]{address: address, settings: apply(options), decode: decode}
 	return &Reader[T]{kind: "http", ordered: true, decodes: decode != nil, keeper: &u.keeper, run: u.run}
@@ -78,28 +78,34 @@ func (u *url[T]) next() time.Duration {
 func (u *url[T]) poll(ctx context.Context) {
 	log := u.settings.Logger(ctx).WithValues("url", u.entry.path)
 	got, err := u.fetch(ctx)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", u.entry.path, err)
+	}
+	hand := func() {}
+	if err == nil && got.body != nil {
+		hand, err = u.take(got)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
 		u.failures++
-		err = fmt.Errorf("%s: %w", u.entry.path, err)
 		u.keeper.Note(log, access.Round{Problems: append([]error{err}, u.problems...), Warnings: u.entry.remarks})
 		return
 	}
 	u.failures = 0
-	hand := func() {}
-	if got.body != nil {
-		hand = u.take(got)
-	}
 	u.keeper.Hand(log, access.Round{Problems: u.problems, Warnings: u.entry.remarks, Contact: true, Complete: u.entry.known}, hand)
 	log.V(2).Info("Read manifests", "bytes", len(got.body), "changed", got.body != nil, "objects", len(u.entry.objects))
 }
 
 // take brings the objects up to date with a new body. The returned function sets the state. A body
-// without a single good object is not a first state.
-func (u *url[T]) take(got answer) (hand func()) {
+// without a single good object is not a first state, and one without anything of the wanted kind is
+// no answer.
+func (u *url[T]) take(got answer) (hand func(), err error) {
 	objects, rejected := u.decode(u.entry.path, got.body)
+	if err := foreignTo(objects, rejected); err != nil {
+		return nil, access.Mark("undecodable", fmt.Errorf("%w; the answer has no manifest, and counts as none", err))
+	}
 	u.entry.take(objects, rejected)
 	now, problems := u.table.join([]*entry[T]{&u.entry})
 	u.problems, u.accepted = problems, answer{}
@@ -111,7 +117,7 @@ func (u *url[T]) take(got answer) (hand func()) {
 		if u.told = u.told || now.Objects.Len() > 0 || u.entry.good(); u.told {
 			u.set(now)
 		}
-	}
+	}, nil
 }
 
 // answer is a response 200: its body, and the marks that tell it from another one.

@@ -25,8 +25,8 @@ const (
 	// Patience is how long pods of the API server are kept while a kubelet lists none. A kubelet
 	// that restarts while its API server is away lists none until the server is back.
 	Patience = time.Hour
-	// longest is for how many graces a static pod is kept while each answer may be of a kubelet that
-	// has just started.
+	// longest is for how many graces a static pod is kept while each answer may be of a kubelet
+	// that has just started.
 	longest = 5
 	// remembered is how long a UID counts as ended after it was last told or listed. Events and
 	// lists that are older than the deletion have come long before.
