@@ -50,6 +50,8 @@ const (
 	// patience is how long a file may keep changing before that is a problem, and how long the
 	// first state waits for it.
 	patience = time.Second
+	// resolution is at least that of a folder's time of change, on any kernel.
+	resolution = 10 * time.Millisecond
 )
 
 // files reads a file, or a folder of files. All but keeper belongs to the goroutine of Run.
@@ -68,6 +70,7 @@ type files[T store.Object] struct {
 	existed  bool
 	folder   bool      // path is a folder, or was one
 	vanished time.Time // when it went away
+	moving   time.Time // since when each look has found the folder changed; zero when it is not
 }
 
 func (f *files[T]) run(ctx context.Context, set func(State[T])) error {
@@ -91,8 +94,8 @@ func (f *files[T]) run(ctx context.Context, set func(State[T])) error {
 	}
 }
 
-// pause waits for a reason to look again: a change, the interval, the end of the grace time, or a
-// file that is being written.
+// pause waits for a reason to look again: a change, the interval, the end of the grace time, or
+// something that is being written.
 func (f *files[T]) pause(ctx context.Context, watch *access.Watch, again bool) bool {
 	wait := f.settings.Every
 	if again {
@@ -121,7 +124,8 @@ func (f *files[T]) pause(ctx context.Context, watch *access.Watch, again bool) b
 	return true
 }
 
-// look reads changed files and sets the state. It returns true if a file is being written.
+// look reads changed files and sets the state. It returns true if a file is being written, or the
+// folder has changed meanwhile.
 func (f *files[T]) look() (again bool) {
 	log := f.log.WithValues("path", f.path)
 	found, err := f.list()
@@ -140,7 +144,7 @@ func (f *files[T]) look() (again bool) {
 		return false
 	}
 	f.existed, f.vanished = true, time.Time{}
-	entries, leaving, again := f.read(found.paths)
+	entries, leaving, again := f.read(found)
 	if len(leaving) > 0 { // a new file may be the original of one that leaves, and takes over
 		f.table.join(slices.SortedFunc(slices.Values(slices.Concat(entries, leaving)), byEntryPath))
 	}
@@ -149,6 +153,11 @@ func (f *files[T]) look() (again bool) {
 	f.keeper.Skipped(found.skipped)
 	round := access.Round{
 		Problems: append(found.problems, wrong...), Warnings: warnings(entries), Contact: true, Complete: complete(entries),
+	}
+	if !f.moving.IsZero() && time.Since(f.moving) > patience {
+		round.Complete = false
+		round.Problems = append(round.Problems, access.Mark("changing", fmt.Errorf("%s does not stop changing, so that files may be missed: "+
+			"keep what is written all the time out of it", f.path)))
 	}
 	// The first state must be complete. A single bad manifest may declare anything, so an empty
 	// state would be a guess.
@@ -202,24 +211,27 @@ func (f *files[T]) graceLeft() time.Duration {
 
 // listing is the content of a path.
 type listing struct {
-	paths    []string // of the manifests, in order
+	at       time.Time
+	info     fs.FileInfo // of the path, before it was listed
+	paths    []string    // of the manifests, in order
 	skipped  int
 	problems []error // one for each entry that is ignored as wrong
 }
 
 func (f *files[T]) list() (listing, error) {
-	info, err := os.Stat(f.path)
-	if err != nil {
+	found := listing{at: time.Now()}
+	var err error
+	if found.info, err = os.Stat(f.path); err != nil {
 		return listing{}, err
 	}
-	if f.folder = info.IsDir(); !f.folder {
-		return listing{paths: []string{f.path}}, nil
+	if f.folder = found.info.IsDir(); !f.folder {
+		found.paths = []string{f.path}
+		return found, nil
 	}
 	names, err := os.ReadDir(f.path)
 	if err != nil {
 		return listing{}, err
 	}
-	var found listing
 	for _, name := range names {
 		path := filepath.Join(f.path, name.Name())
 		if isLeftover(name.Name()) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -32,29 +33,40 @@ func (f *file[T]) fail(err error) {
 }
 
 // read brings the files up to date and forgets files that are gone. It returns true if a file is
-// being written. That file may be about to declare the objects of a file that is gone, as in a copy
-// and a removal. So no file is forgotten until the new one has been read, or patience is over. Such
-// files are leaving when they are forgotten: the new one was there before they went.
-func (f *files[T]) read(paths []string) (entries, leaving []*entry[T], again bool) {
-	now := make(map[string]*file[T], len(paths))
-	for _, path := range paths {
+// being written, or the folder changed meanwhile. That file, or one that the list has missed, may be
+// about to declare the objects of a file that is gone, as in a copy and a removal. So no file is
+// forgotten that alone declares an object, until all is quiet or patience is over. Such files are
+// leaving when they are forgotten: the new one was there before they went.
+func (f *files[T]) read(found listing) (entries, leaving []*entry[T], again bool) {
+	now := make(map[string]*file[T], len(found.paths))
+	for _, path := range found.paths {
 		one := f.byPath[path]
 		if one == nil {
 			one = &file[T]{entry: entry[T]{path: path, found: f.folder}}
 		}
 		busy, there := f.refresh(one)
+		again = again || busy || !there
 		if !there {
 			continue
 		}
-		again = again || busy
 		one.gone = time.Time{}
 		now[path] = one
 		entries = append(entries, &one.entry)
 	}
+	lasting := patience
+	if f.moves(found) {
+		again, lasting = true, max(patience, f.settings.Grace)
+	}
+	declared := map[string]bool{}
+	if again {
+		for _, e := range entries {
+			maps.Copy(declared, keysOf(e.objects))
+		}
+	}
 	for path, one := range f.byPath {
 		switch {
 		case now[path] != nil:
-		case again && one.lingers():
+		case again && one.alone(declared) && one.lingers(lasting):
 			now[path] = one
 			entries = append(entries, &one.entry)
 		case !one.gone.IsZero():
@@ -66,15 +78,39 @@ func (f *files[T]) read(paths []string) (entries, leaving []*entry[T], again boo
 	return entries, leaving, again
 }
 
+// moves reports whether the folder is another one since it was listed, or may have changed. To list
+// and to read takes many steps: what is renamed between them may be found by neither name. A second
+// change within the resolution of the folder's times would not show.
+func (f *files[T]) moves(found listing) bool {
+	if !f.folder {
+		return false
+	}
+	after, err := os.Stat(f.path)
+	age := found.at.Sub(found.info.ModTime())
+	if err == nil && sameFile(found.info, after) && (age < 0 || age >= resolution) {
+		f.moving = time.Time{}
+		return false
+	}
+	if f.moving.IsZero() {
+		f.moving = found.at
+	}
+	return true
+}
+
 func byEntryPath[T store.Object](a, b *entry[T]) int { return strings.Compare(a.path, b.path) }
 
+// alone reports whether the file has an object that is not declared elsewhere.
+func (f *file[T]) alone(declared map[string]bool) bool {
+	return slices.ContainsFunc(f.objects, func(object T) bool { return !declared[store.KeyOf(object)] })
+}
+
 // lingers reports whether the file has been gone only for a short time.
-func (f *file[T]) lingers() bool {
+func (f *file[T]) lingers(lasting time.Duration) bool {
 	if f.gone.IsZero() {
 		f.gone = time.Now()
 	}
 	f.settled, f.waiting = false, time.Time{}
-	return time.Since(f.gone) < patience
+	return time.Since(f.gone) < lasting
 }
 
 // refresh reads a file if it looks different. busy means that it is being written; it is not there
@@ -87,10 +123,12 @@ func (f *files[T]) refresh(one *file[T]) (busy, there bool) {
 	}
 	switch {
 	case err != nil:
-		_, gone := os.Lstat(one.path)
 		one.settled, one.waiting = false, time.Time{}
+		if _, gone := os.Lstat(one.path); errors.Is(gone, fs.ErrNotExist) {
+			return false, false
+		}
 		one.fail(err)
-		return false, !errors.Is(gone, fs.ErrNotExist)
+		return false, true
 	case one.settled && tellsChanges && sameFile(one.info, info):
 		return false, true
 	case isYoung(info):
