@@ -56,7 +56,8 @@
 //   - The leftovers of editors and package managers are ignored; FIFOs are never opened.
 //   - File events are followed through folders that are replaced, links that are switched and
 //     renames of a single file.
-//   - A folder that has gone away keeps its pods for a grace time: see [static.WithGrace].
+//   - A folder that has gone away, or is unmounted, keeps its pods for a grace time: see
+//     [static.WithGrace]. So does a folder while files in it are moved.
 //   - All documents of a file, and the items of lists, are pods; each bad one costs only itself.
 //   - An empty answer of a URL is an error, and so is one without a manifest, such as the page of a
 //     login. A rejected answer is not remembered. Requests are conditional, back off, and do not

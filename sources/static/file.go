@@ -24,7 +24,11 @@ import (
 // A path that was never there declares nothing, and is a problem until it comes: it may be
 // misspelt, or a late mount. A single file that has been removed declares nothing. A folder that
 // has gone away is a problem, and so is a file whose folder has gone away. Their objects stay for a
-// while, as mounts come and go: see [WithGrace]. Run refuses an empty path.
+// while, as mounts come and go: see [WithGrace]. A folder has also gone away if it is on another
+// mount than when it last had files, and lacks some of them. Run refuses an empty path.
+//
+// Before its mount a folder is empty, and says that there is nothing. If the reader may start
+// first, name a folder below the mount point: that is not there before.
 //
 // An object that several files declare belongs to the file that declared it first, until that file
 // is gone or no longer declares it. The other files stand by, and [health.Report].Problems names
@@ -69,6 +73,7 @@ type files[T store.Object] struct {
 	told     bool      // a state has been set
 	existed  bool
 	folder   bool      // path is a folder, or was one
+	place    place     // when it last had manifests
 	vanished time.Time // when it went away
 	moving   time.Time // since when each look has found the folder changed; zero when it is not
 }
@@ -101,7 +106,7 @@ func (f *files[T]) pause(ctx context.Context, watch *access.Watch, again bool) b
 	if again {
 		wait = min(wait, quiet)
 	}
-	if left := f.graceLeft(); left > 0 {
+	if left := f.graceLeft(time.Now()); left > 0 {
 		wait = min(wait, left)
 	}
 	period := time.NewTimer(wait)
@@ -139,11 +144,19 @@ func (f *files[T]) look() (again bool) {
 		f.vanished = time.Time{}
 		f.hand(log, access.Round{Contact: true}, State[T]{})
 		return false
-	case err != nil:
-		f.unreadable(log, err)
+	case errors.Is(err, fs.ErrNotExist):
+		err = &goneError{f.path + " has gone away"}
+	case err == nil && f.unmounted(found):
+		err = &goneError{f.path + " has gone away with its mount"}
+	}
+	if err != nil {
+		f.unreadable(log, found.at, err)
 		return false
 	}
 	f.existed, f.vanished = true, time.Time{}
+	if len(found.paths) > 0 {
+		f.place = found.place
+	}
 	entries, leaving, again := f.read(found)
 	if len(leaving) > 0 { // a new file may be the original of one that leaves, and takes over
 		f.table.join(slices.SortedFunc(slices.Values(slices.Concat(entries, leaving)), byEntryPath))
@@ -174,25 +187,18 @@ func (f *files[T]) hand(log logr.Logger, round access.Round, now State[T]) {
 	f.keeper.Hand(log, round, func() { f.set(now) })
 }
 
-// removed reports whether the path alone is gone. If its mount or link target is away, it is not:
-// more than the file may be missing.
-func (f *files[T]) removed() bool {
-	_, err := os.Lstat(f.path)
-	info, around := os.Stat(filepath.Dir(f.path))
-	return errors.Is(err, fs.ErrNotExist) && around == nil && info.IsDir()
-}
-
 // unreadable keeps the objects: for good if the path exists, and for the grace time if it has gone
 // away.
-func (f *files[T]) unreadable(log logr.Logger, err error) {
-	if errors.Is(err, fs.ErrNotExist) {
+func (f *files[T]) unreadable(log logr.Logger, now time.Time, err error) {
+	var gone *goneError
+	if errors.As(err, &gone) {
 		if f.vanished.IsZero() {
-			f.vanished = time.Now()
+			f.vanished = now
 		}
-		if f.graceLeft() > 0 {
-			err = fmt.Errorf("%s has gone away: what it declared stays for %s: %w", f.path, f.settings.Grace, fs.ErrNotExist)
+		if f.graceLeft(now) > 0 {
+			err = fmt.Errorf("%s: what it declared stays for %s: %w", gone.how, f.settings.Grace, fs.ErrNotExist)
 		} else {
-			err = fmt.Errorf("%s has gone away for longer than %s, and what it declared with it: %w", f.path, f.settings.Grace, fs.ErrNotExist)
+			err = fmt.Errorf("%s for longer than %s, and what it declared with it: %w", gone.how, f.settings.Grace, fs.ErrNotExist)
 			clear(f.byPath)
 			f.hand(log, access.Round{Problems: []error{err}}, State[T]{})
 			return
@@ -201,17 +207,23 @@ func (f *files[T]) unreadable(log logr.Logger, err error) {
 	f.keeper.Note(log, access.Round{Problems: []error{err}})
 }
 
+// goneError says how a path has gone away.
+type goneError struct{ how string }
+
+func (e *goneError) Error() string { return e.how }
+
 // graceLeft is the rest of the grace time of a path that has gone away, or zero.
-func (f *files[T]) graceLeft() time.Duration {
+func (f *files[T]) graceLeft(now time.Time) time.Duration {
 	if f.vanished.IsZero() {
 		return 0
 	}
-	return max(0, f.settings.Grace-time.Since(f.vanished))
+	return max(0, f.settings.Grace-now.Sub(f.vanished))
 }
 
 // listing is the content of a path.
 type listing struct {
 	at       time.Time
+	place    place
 	info     fs.FileInfo // of the path, before it was listed
 	paths    []string    // of the manifests, in order
 	skipped  int
@@ -222,15 +234,16 @@ func (f *files[T]) list() (listing, error) {
 	found := listing{at: time.Now()}
 	var err error
 	if found.info, err = os.Stat(f.path); err != nil {
-		return listing{}, err
+		return found, err
 	}
-	if f.folder = found.info.IsDir(); !f.folder {
+	f.folder = found.info.IsDir()
+	if found.place = placeOf(f.path, f.folder); !f.folder {
 		found.paths = []string{f.path}
 		return found, nil
 	}
 	names, err := os.ReadDir(f.path)
 	if err != nil {
-		return listing{}, err
+		return found, err
 	}
 	for _, name := range names {
 		path := filepath.Join(f.path, name.Name())

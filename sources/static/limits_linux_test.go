@@ -16,9 +16,31 @@ import (
 	"github.com/tributary-go/tributary/sources/static"
 )
 
-// The limits of inotify are those of a user namespace, so that a test in one of its own may set
-// them.
-const inNamespace = "TRIBUTARY_TEST_USER_NAMESPACE"
+const inNamespace = "TRIBUTARY_TEST_IN_NAMESPACE"
+
+// inNamespaces runs a test again, as root of namespaces of its own. It returns true in them.
+func inNamespaces(t *testing.T, flags uintptr) bool {
+	t.Helper()
+	if os.Getenv(inNamespace) != "" {
+		return true
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	again := exec.Command(self, "-test.run=^"+t.Name()+"$", "-test.v")
+	again.Env = append(os.Environ(), inNamespace+"=1")
+	again.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | flags,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	output, err := again.CombinedOutput()
+	if again.ProcessState == nil {
+		t.Skip("no user namespaces here: ", err)
+	}
+	require.NoError(t, err, string(output))
+	require.Contains(t, string(output), "--- PASS")
+	return false
+}
 
 func setLimit(t *testing.T, name, value string) {
 	t.Helper()
@@ -27,20 +49,7 @@ func setLimit(t *testing.T, name, value string) {
 
 // TestLimitsOfInotify reaches each limit, sees the source poll and say so, and raises it again.
 func TestLimitsOfInotify(t *testing.T) {
-	if os.Getenv(inNamespace) == "" {
-		self, err := os.Executable()
-		require.NoError(t, err)
-		again := exec.Command(self, "-test.run=^TestLimitsOfInotify$", "-test.v")
-		again.Env = append(os.Environ(), inNamespace+"=1")
-		again.SysProcAttr = &syscall.SysProcAttr{
-			Cloneflags:  syscall.CLONE_NEWUSER,
-			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-		}
-		if err := again.Start(); err != nil {
-			t.Skip("no user namespaces here: ", err)
-		}
-		require.NoError(t, again.Wait())
+	if !inNamespaces(t, 0) { // the limits are those of a user namespace
 		return
 	}
 	for _, row := range []struct{ limit, want string }{
