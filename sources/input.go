@@ -103,7 +103,8 @@ type MirrorHolder interface {
 
 // StatusHolder is an optional ability of a [Source]. A source that has it reads from the kubelet of
 // the node, which writes the status of pods. [Sources.Merged] shows that status beside the metadata
-// and spec of other sources.
+// and spec of other sources. In Updates its pods keep the kubelet's [manifest.SourceAnnotation]: it
+// is "api", or else the pod is a static one.
 type StatusHolder interface {
 	HoldsStatus()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
+	"github.com/tributary-go/tributary/sources/manifest"
 	"github.com/tributary-go/tributary/sources/static"
 )
 
@@ -105,6 +106,16 @@ func TestTheLastPodOfAKubelet(t *testing.T) {
 	r.expect("REMOVE kubelet web=v1")
 	r.healthy()
 	r.safe(true)
+}
+
+// TestStaticPodsOfAKubeletAreToldApart by the source of the kubelet that they are of.
+func TestStaticPodsOfAKubeletAreToldApart(t *testing.T) {
+	server := serve(t, body(podList(webOfAPI, etcdOfFile, strings.Replace(moreOfAPI, `"kubernetes.io/config.source":"api",`, "", 1))))
+	u := kubeletOf(t, server).update()
+	require.Equal(t, "ADD kubelet etcd=v1 more=v1 web=v1", describe(u))
+	for i, want := range []string{"file", "kubelet", "api"} {
+		require.Equal(t, want, u.Pods[i].Annotations[manifest.SourceAnnotation], u.Pods[i].Name)
+	}
 }
 
 // TestAFirstListOfAKubeletProvesNothing without a pod of the API server. Verdict, Ready, metrics

@@ -53,6 +53,8 @@ type merger interface {
 type merge struct {
 	source string
 	now    func() time.Time
+	// marked: the pods are a kubelet's, and say of which of its sources they are.
+	marked bool
 	// told is the source's state as the reader knew it before the plan: the source's own objects.
 	told Pods
 	// given has, by key, each pod that the reader knows with the annotations of the merge.
@@ -149,7 +151,9 @@ func (m *merge) annotated(c store.Change[*corev1.Pod]) *corev1.Pod {
 	pod := *c.New
 	pod.Annotations = make(map[string]string, len(c.New.Annotations)+2)
 	maps.Copy(pod.Annotations, c.New.Annotations)
-	pod.Annotations[manifest.SourceAnnotation] = m.source
+	if !m.marked || pod.Annotations[manifest.SourceAnnotation] == "" {
+		pod.Annotations[manifest.SourceAnnotation] = m.source
+	}
 	if before := m.given[c.Key]; !c.Added() && before != nil {
 		pod.Annotations[manifest.SeenAnnotation] = before.Annotations[manifest.SeenAnnotation]
 	} else {

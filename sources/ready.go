@@ -49,7 +49,7 @@ func (s *Sources) kept() error {
 // copy of an API server's pods is proven by its reflector, and must have a resource version: an
 // empty cache between client and server has none.
 func (s Status) Verdict(maxStaleness time.Duration) reflector.Verdict {
-	age := time.Since(s.proof().Round(0))
+	age := ageOf(s.proof())
 	switch {
 	case s.Phase == reflector.Idle:
 		return s.not(reflector.NotRun, "Run has not been called")
@@ -70,6 +70,10 @@ func (s Status) Verdict(maxStaleness time.Duration) reflector.Verdict {
 	}
 	return s.not(reflector.Stale, fmt.Sprintf("nothing heard for %s, allowed are %s", age.Round(time.Millisecond), maxStaleness))
 }
+
+// ageOf is how long ago a moment was, by the clock that says more: monotonic time stands still while
+// a machine is suspended, and wall time may be set back.
+func ageOf(at time.Time) time.Duration { return max(time.Since(at), time.Since(at.Round(0))) }
 
 // proof is when the state was proven last, for a source without a reflector.
 func (s Status) proof() time.Time {

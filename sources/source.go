@@ -11,7 +11,8 @@ import (
 
 // Source declares pods. A source is run once, by one [Sources].
 type Source interface {
-	// Name is the name of the source in its updates, and the value of [manifest.SourceAnnotation].
+	// Name is the name of the source in its updates, and the value of [manifest.SourceAnnotation],
+	// unless it is a [StatusHolder].
 	Name() string
 	// Run finds the pods and hands over each complete state by sink.Set, until ctx ends, which is
 	// no error. It waits for every goroutine that it started. An error ends this source alone, and

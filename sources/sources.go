@@ -97,7 +97,9 @@ func (s *Sources) feedOf(input Input) *feed {
 	if s.likeKubelet {
 		f.merge = newKubeletMerge(f.name, time.Now) // for the kubelet, pending updates have no age
 	} else {
-		f.merge, f.patience = newMerge(f.name, time.Now), keepsUp
+		merge := newMerge(f.name, time.Now)
+		merge.marked = f.live
+		f.merge, f.patience = merge, keepsUp
 	}
 	return f
 }

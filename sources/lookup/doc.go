@@ -21,7 +21,9 @@
 //  3. A look-up finds the pods as [sources.Sources.Merged] joins them, with all of their values: a
 //     static pod is found by each of its UIDs, for example. It returns the newest state of the pod.
 //  4. If two pods have one value, such as an IP address, a running pod is found before one that has
-//     finished. With [KeepEnded], these are found before the pod that had the value last.
+//     a deletionTimestamp, and both before one that has finished. Of two alike, the one that
+//     started later is found. With [KeepEnded], all these are found before the pod that had the
+//     value last.
 //  5. All that is held goes with the pods: see [KeepEnded] for the only exception.
 //
 // # Static pods

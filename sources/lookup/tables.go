@@ -1,6 +1,7 @@
 package lookup
 
 import (
+	"cmp"
 	"encoding/hex"
 	"net/netip"
 	"slices"
@@ -36,9 +37,9 @@ type record struct {
 	now atomic.Pointer[Pod]
 
 	// The goroutine that changes the table has these.
-	values   []value // that are true; never modified
-	finished bool
-	owners   []types.UID // its controllers, if the API server is asked for them
+	values []value // that are true; never modified
+	age    age
+	owners []types.UID // its controllers, if the API server is asked for them
 }
 
 // loss is a time at which values of a record ended to be true.
@@ -92,9 +93,9 @@ func (e *edit) change(key string, pod sources.MergedPod) {
 func (e *edit) set(r *record, next *Pod) {
 	r.now.Store(next)
 	e.control(r, next)
-	values, finished := next.appendValues(e.of.scratch[:0], r.key), next.finished()
+	values, age := next.appendValues(e.of.scratch[:0], r.key), next.age()
 	e.of.scratch = values[:0]
-	if finished == r.finished && slices.Equal(values, r.values) {
+	if age == r.age && slices.Equal(values, r.values) {
 		return
 	}
 	var lost []value
@@ -103,7 +104,7 @@ func (e *edit) set(r *record, next *Pod) {
 			lost = append(lost, v)
 		}
 	}
-	r.values, r.finished = slices.Clone(values), finished
+	r.values, r.age = slices.Clone(values), age
 	for _, v := range values {
 		e.place(v, entry{record: r, kind: v.kind}, held)
 	}
@@ -255,25 +256,33 @@ func listed(found []entry, one entry, as placing) []entry {
 	return slices.Insert(next, at, one)
 }
 
-// precedes orders the entries of one value: a pod that runs, one that is finished, and those that
-// lost the value, the last one first. The address of a finished pod may be another one's already.
+// precedes orders the entries of one value: a pod that runs, one that is being stopped, one that is
+// finished, and those that lost the value, the last one first. The address of a pod that stops may be
+// another one's already. Of two alike, the one that started later has it now.
 func (one entry) precedes(other entry) bool {
-	if a, b := one.rank(), other.rank(); a != b || a < past {
-		return a < b
+	if one.lost.IsZero() && other.lost.IsZero() {
+		return one.age.compare(other.age) < 0
 	}
-	return one.lost.After(other.lost)
+	return one.lost.IsZero() || !other.lost.IsZero() && one.lost.After(other.lost)
 }
 
-const past = 2
+// stage is how far the life of a pod is.
+type stage int
 
-func (one entry) rank() int {
-	switch {
-	case !one.lost.IsZero():
-		return past
-	case one.finished:
-		return 1
-	}
-	return 0
+const (
+	running  stage = iota
+	stopping       // it has a deletionTimestamp
+	finished       // it will never run again
+)
+
+// age is what decides between two pods that have one value.
+type age struct {
+	stage   stage
+	started int64 // in seconds since 1970
+}
+
+func (a age) compare(b age) int {
+	return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(b.started, a.started))
 }
 
 // value is something by which a pod is found.
@@ -355,10 +364,23 @@ func (p *Pod) shares(next *Pod) bool {
 	return false
 }
 
-// finished reports whether the pod will never run again.
-func (p *Pod) finished() bool {
+// age is that of the newest states of the pod. A pod that the kubelet has not started yet counts as
+// started when it was created.
+func (p *Pod) age() (a age) {
 	status := p.Status()
-	return live.Final(&status)
+	a.started = p.Pod.CreationTimestamp.Unix()
+	if status.StartTime != nil {
+		a.started = status.StartTime.Unix()
+	}
+	for pod := range p.states {
+		if pod.DeletionTimestamp != nil {
+			a.stage = stopping
+		}
+	}
+	if live.Final(&status) {
+		a.stage = finished
+	}
+	return a
 }
 
 // withoutRuntime is the ID of a container without the name of its runtime.
