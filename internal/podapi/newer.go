@@ -1,6 +1,8 @@
 package podapi
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -40,8 +42,30 @@ func DropNewer(pod *corev1.Pod) (dropped []string) {
 	return dropped
 }
 
+// CutNewer removes the newer fields from a pod in JSON, of whatever type their values are: another
+// release may have another type for them, or none. It returns their paths, in order; without one,
+// rest is data.
+func CutNewer(data []byte) (rest []byte, cut []string) {
+	var tree any
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if decoder.Decode(&tree) != nil {
+		return data, nil
+	}
+	if cut = podWalk().cut(tree); len(cut) == 0 {
+		return data, nil
+	}
+	slices.Sort(cut)
+	rest, err := json.Marshal(tree)
+	if err != nil {
+		return data, nil
+	}
+	return rest, cut
+}
+
 // walk is the way to the newer fields of a type. Branches without one are left out.
 type walk struct {
+	of     reflect.Type
 	clears []int         // fields
 	enters map[int]*walk // by field: of its type, behind pointers and slices
 }
@@ -56,7 +80,7 @@ func walkOf(t reflect.Type) *walk {
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
-	w := walk{enters: map[int]*walk{}}
+	w := walk{of: t, enters: map[int]*walk{}}
 	for _, name := range newer[t.Name()] {
 		if field, ok := t.FieldByName(name); ok {
 			w.clears = append(w.clears, field.Index[0])
@@ -101,6 +125,37 @@ func (w *walk) drop(v reflect.Value) (dropped []string) {
 		}
 	}
 	return dropped
+}
+
+// cut removes the newer fields of a value in JSON, and returns their paths in it.
+func (w *walk) cut(node any) (paths []string) {
+	switch node := node.(type) {
+	case []any:
+		for i := range node {
+			for _, path := range w.cut(node[i]) {
+				paths = append(paths, fmt.Sprintf("[%d].%s", i, path))
+			}
+		}
+	case map[string]any:
+		for _, i := range w.clears {
+			name := jsonName(w.of.Field(i))
+			if _, ok := node[name]; ok {
+				delete(node, name)
+				paths = append(paths, name)
+			}
+		}
+		for i, inner := range w.enters {
+			name := jsonName(w.of.Field(i))
+			next := any(node) // a struct whose fields are its parent's
+			if name != "" {
+				next = node[name]
+			}
+			for _, path := range inner.cut(next) {
+				paths = append(paths, below(name, path))
+			}
+		}
+	}
+	return paths
 }
 
 // jsonName is the key of a field; empty for a struct whose fields are its parent's.

@@ -14,6 +14,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/tributary-go/tributary/internal/podapi"
 )
 
 // Ten megabytes of text may take a hundred times as much memory: an empty container is two or three
@@ -167,11 +169,17 @@ func kindOf(data []byte) (schema.GroupVersionKind, error) {
 	return version.WithKind(meta.Kind), nil
 }
 
-// decodePod reads a pod, with keys in their exact case. Unknown fields are dropped and returned.
+// decodePod reads a pod, with keys in their exact case. Unknown fields are dropped and returned. So
+// are the fields that Kubernetes 1.36 lacks, if this build has another type for them.
 func decodePod(data []byte) (pod *corev1.Pod, unknown unknownFields, err error) {
 	pod = &corev1.Pod{}
 	faults, err := kjson.UnmarshalStrict(data, pod, kjson.DisallowUnknownFields)
 	if err != nil {
+		if rest, cut := podapi.CutNewer(data); len(cut) > 0 {
+			if pod, unknown, err := decodePod(rest); err == nil {
+				return pod, append(unknown, cut...), nil
+			}
+		}
 		return nil, nil, jsonError(data, err)
 	}
 	for _, fault := range faults {

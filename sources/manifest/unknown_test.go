@@ -93,3 +93,31 @@ func TestUnknownFieldsAreNamedWithTheirPlace(t *testing.T) {
 	require.Len(t, rejected, 1)
 	require.Empty(t, *warnings, "a rejected pod has another fault")
 }
+
+// TestNewerFieldsOfAnyType: a kubelet that does not know a field does not look at its value. This
+// build may know it, with the type of its release.
+func TestNewerFieldsOfAnyType(t *testing.T) {
+	for field, manifest := range map[string]string{
+		"spec.workloadRef":                 yamlPod("a") + "  workloadRef: [a, list]\n",
+		"spec.evictionResponders":          yamlPod("a") + "  evictionResponders: a text\n",
+		"spec.volumes[0].emptyDir.mode":    yamlPod("a") + "  volumes: [{name: v, emptyDir: {mode: {a: map}}}]\n",
+		"spec.containers[0].livenessProbe": "", // which every release knows
+	} {
+		t.Run(field, func(t *testing.T) {
+			decoder, warnings := warning(fromFile)
+			if manifest == "" {
+				_, rejected := decoder.Decode("m.yaml", []byte(yamlPod("a")+"    livenessProbe: 7\n  workloadRef: 7\n"))
+				require.Len(t, rejected, 1)
+				require.NotContains(t, rejected[0].Error(), "workloadRef")
+				return
+			}
+			pods, rejected := decoder.Decode("m.yaml", []byte(manifest))
+			require.Empty(t, rejected)
+			require.Len(t, pods, 1)
+			require.Len(t, *warnings, 1)
+			require.Equal(t, []string{field}, (*warnings)[0].Fields())
+			without, _ := fromFile.Decode("m.yaml", []byte(manifest))
+			require.Equal(t, without, pods)
+		})
+	}
+}
