@@ -31,6 +31,7 @@ type wire struct {
 	*pipes.Network
 	away     atomic.Bool
 	slow     atomic.Bool  // watches send 64 bytes at a time
+	noList   atomic.Bool  // lists are forbidden, and watches are not
 	requests atomic.Int32 // probes apart
 	probes   atomic.Int32
 
@@ -135,6 +136,9 @@ func startAgent(t *testing.T, options ...reflector.Option) *agent {
 		}
 		if r.URL.Query().Has("watch") {
 			answer = trickling{answer, &w.slow}
+		} else if w.noList.Load() {
+			http.Error(answer, "forbidden", http.StatusForbidden)
+			return
 		}
 		a.api.Load().ServeHTTP(answer, r)
 	})}
@@ -324,5 +328,24 @@ func TestNothingIsSafeToPruneWhileTheCopyCatchesUp(t *testing.T) {
 		}
 		require.Greater(t, caughtUp, 20, "the copy was caught up with in no time, and nothing was judged")
 		require.True(t, a.sources.SafeToPrune(sources.APISource))
+	})
+}
+
+// TestARoleThatMayNotList: a watch brings the first state, and watch lists prove it afterwards, as
+// no probe is answered.
+func TestARoleThatMayNotList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := startAgent(t)
+		a.noList.Store(true)
+		for range 20 {
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.NoError(t, a.sources.Ready(3*time.Minute))
+			require.True(t, a.sources.SafeToPrune(sources.APISource))
+		}
+		_, err := a.pods.Create(podOf("p", "v1", uid(""), onNode("node-1")))
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.Len(t, a.holding(), 1)
 	})
 }
