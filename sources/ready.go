@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -25,6 +26,44 @@ func (s *Sources) Ready(maxStaleness time.Duration) error {
 }
 
 var _ reflector.Readier = (*Sources)(nil)
+
+// WaitSynced blocks until [Sources.Synced] is closed. Another goroutine must read Updates meanwhile.
+// If ctx ends first, the error names each source that has not been read, with the problems of the
+// source, or says that Run was never called. If Run ends first, WaitSynced fails at once, with Run's
+// error if there is one.
+func (s *Sources) WaitSynced(ctx context.Context) error {
+	select {
+	case <-s.synced:
+		return nil
+	default: // of several that are ready, a select takes any
+	}
+	select {
+	case <-s.synced:
+		return nil
+	case <-s.ended:
+		return s.kept()
+	case <-ctx.Done():
+	}
+	return fmt.Errorf("not synced: %w: %w", s.unread(), context.Cause(ctx))
+}
+
+// unread is why Synced is not closed.
+func (s *Sources) unread() error {
+	if err := s.kept(); err != nil {
+		return err
+	}
+	var all []error
+	for _, f := range s.list() {
+		if !f.ready() {
+			status := f.status()
+			all = append(all, status.not(reflector.NotSynced, "not read yet").Err)
+		}
+	}
+	if len(all) == 0 { // the last one has been read just now
+		return errors.New("sources: not read yet")
+	}
+	return errors.Join(all...)
+}
 
 // kept is an error unless Run is under way.
 func (s *Sources) kept() error {

@@ -1,6 +1,7 @@
 package sources_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -220,4 +221,32 @@ func TestMerged(t *testing.T) {
 		{"static", "v1", []string{"file"}, true, true, corev1.PodRunning},
 		{"twice", "file", []string{"file", "http"}, false, false, ""},
 	}, got)
+}
+
+// TestWaitSynced ends with the first state of all sources, with ctx or with Run, and says why.
+func TestWaitSynced(t *testing.T) {
+	idle := sources.New("node-1", sources.Custom(newScripted("s")))
+	ended, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the test has no more time"))
+	require.EqualError(t, idle.WaitSynced(ended), "not synced: sources: Run has not been called: the test has no more time")
+
+	first, second := newScripted("first"), newScripted("second")
+	r := start(t, sources.Custom(first), sources.Custom(second))
+	second.tell(sources.Report{Problems: []error{errors.New("nothing there")}})
+	first.set(t)
+	r.expect("ADD first")
+	err := r.WaitSynced(ended)
+	require.ErrorContains(t, err, "second: not read yet: nothing there: the test has no more time")
+	require.ErrorIs(t, err, context.Cause(ended))
+	synced := make(chan error)
+	go func() { synced <- r.WaitSynced(t.Context()) }()
+	second.set(t)
+	r.expect("ADD second")
+	require.NoError(t, <-synced)
+	require.NoError(t, r.WaitSynced(ended), "it is, whatever ctx says")
+
+	over := start(t, sources.Custom(newScripted("s")))
+	go func() { synced <- over.WaitSynced(t.Context()) }()
+	over.stop()
+	require.EqualError(t, <-synced, "sources: Run has ended")
 }

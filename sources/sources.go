@@ -30,7 +30,8 @@ type Sources struct {
 	updates chan PodUpdate
 	wake    chan struct{} // a feed is due
 	synced  chan struct{}
-	begun   atomic.Bool // Run has been called
+	ended   chan struct{} // Run has returned
+	begun   atomic.Bool   // Run has been called
 
 	// These belong to the loop of Run.
 	isSynced bool
@@ -79,7 +80,7 @@ func WithLogger(log logr.Logger) Option { return option(func(s *Sources) { s.log
 func New(node string, options ...Option) *Sources {
 	s := &Sources{
 		node:    node,
-		updates: make(chan PodUpdate), wake: make(chan struct{}, 1), synced: make(chan struct{}),
+		updates: make(chan PodUpdate), wake: make(chan struct{}, 1), synced: make(chan struct{}), ended: make(chan struct{}),
 	}
 	s.missing = null.Options("sources: New", options, func(option Option) { option.apply(s) })
 	var feeds []*feed
@@ -183,7 +184,9 @@ func (s *Sources) Run(ctx context.Context) error {
 	if s.begun.Swap(true) {
 		return errors.New("sources: Run was called twice: make new sources for each run")
 	}
-	defer close(s.updates) // also if it cannot begin: a reader of Updates must not wait for ever
+	// also if it cannot begin: a reader of Updates must not wait for ever
+	defer close(s.updates)
+	defer close(s.ended)
 	if err := s.begin(ctx); err != nil {
 		s.refuse(err)
 		return err

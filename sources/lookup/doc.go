@@ -15,7 +15,7 @@
 // # Guarantees
 //
 //  1. A look-up takes no lock and allocates nothing. It never waits for a source, nor for the API
-//     server.
+//     server. [Lookup.Wait] alone waits, for the pod of a container that has just begun.
 //  2. A state of a source is in the tables before the reader of [sources.Sources.Updates] is told.
 //     So each pod that the reader is told is found.
 //  3. A look-up finds the pods as [sources.Sources.Merged] joins them, with all of their values: a

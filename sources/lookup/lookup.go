@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/signal"
 	"github.com/tributary-go/tributary/internal/trie"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/internal/checkpoint"
@@ -24,6 +25,7 @@ type Lookup struct {
 	pods   *sources.Sources
 	owners *owners // nil: they are not asked for
 	now    atomic.Pointer[table]
+	fresh  signal.Signal                            // a new table
 	saver  atomic.Pointer[checkpoint.Saver[[]loss]] // of lost; nil: no checkpoint
 
 	// These belong to the goroutine that changes the table.
@@ -206,6 +208,7 @@ func (l *Lookup) take(e *edit) {
 	l.lost = slices.Delete(l.lost, 0, over)
 	if e.written {
 		l.now.Store(&e.table)
+		l.fresh.Broadcast()
 	}
 	for uid, object := range e.touched {
 		if l.uses[uid] > 0 {
