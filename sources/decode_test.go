@@ -70,7 +70,7 @@ func TestKubeletsOwnListIsTakenAsItIs(t *testing.T) {
 	require.Equal(t, "0c6f", string(web.UID))
 	require.Equal(t, "web", web.Spec.ServiceAccountName, "a static pod may not have one")
 	require.Equal(t, corev1.PodRunning, web.Status.Phase)
-	require.Equal(t, sources.KubeletSource, web.Annotations[manifest.SourceAnnotation])
+	require.Equal(t, sources.APISource, web.Annotations[manifest.SourceAnnotation])
 }
 
 func TestKubeletRefusesAnythingElse(t *testing.T) {

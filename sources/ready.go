@@ -27,10 +27,10 @@ func (s *Sources) Ready(maxStaleness time.Duration) error {
 
 var _ reflector.Readier = (*Sources)(nil)
 
-// WaitSynced blocks until [Sources.Synced] is closed. Another goroutine must read Updates meanwhile.
-// If ctx ends first, the error names each source that has not been read, with the problems of the
-// source, or says that Run was never called. If Run ends first, WaitSynced fails at once, with Run's
-// error if there is one.
+// WaitSynced blocks until [Sources.Synced] is closed. Another goroutine must read Updates
+// meanwhile. If ctx ends first, the error names each source that has not been read, with the
+// problems of the source, or says that Run was never called. If Run ends first, WaitSynced fails at
+// once, with Run's error if there is one.
 func (s *Sources) WaitSynced(ctx context.Context) error {
 	select {
 	case <-s.synced:
@@ -110,8 +110,8 @@ func (s Status) Verdict(maxStaleness time.Duration) reflector.Verdict {
 	return s.not(reflector.Stale, fmt.Sprintf("nothing heard for %s, allowed are %s", age.Round(time.Millisecond), maxStaleness))
 }
 
-// ageOf is how long ago a moment was, by the clock that says more: monotonic time stands still while
-// a machine is suspended, and wall time may be set back.
+// ageOf is how long ago a moment was, by the clock that says more: monotonic time stands still
+// while a machine is suspended, and wall time may be set back.
 func ageOf(at time.Time) time.Duration { return max(time.Since(at), time.Since(at.Round(0))) }
 
 // proof is when the state was proven last, for a source without a reflector.

@@ -33,9 +33,9 @@ const (
 	shortestID = 12
 )
 
-// Container finds a container by its ID, as [Lookup.ByContainerID] finds its pod. The ID may be cut,
-// as by a tool with 31 characters for it: to twelve characters or more, if they are those of one
-// container alone. For a cut one, all containers of the node are looked at.
+// Container finds a container by its ID, as [Lookup.ByContainerID] finds its pod. The ID may be
+// cut, as by a tool with 31 characters for it: to twelve characters or more, if they are those of
+// one container alone. For a cut one, all containers of the node are looked at.
 func (l *Lookup) Container(id string) (found Container, ok bool) {
 	id = withoutRuntime(id)
 	pod := l.ByContainerID(id)

@@ -257,8 +257,8 @@ func listed(found []entry, one entry, as placing) []entry {
 }
 
 // precedes orders the entries of one value: a pod that runs, one that is being stopped, one that is
-// finished, and those that lost the value, the last one first. The address of a pod that stops may be
-// another one's already. Of two alike, the one that started later has it now.
+// finished, and those that lost the value, the last one first. The address of a pod that stops may
+// be another one's already. Of two alike, the one that started later has it now.
 func (one entry) precedes(other entry) bool {
 	if one.lost.IsZero() && other.lost.IsZero() {
 		return one.age.compare(other.age) < 0
