@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"hash/crc32"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -70,23 +69,16 @@ func (j *Journal[T]) Abandon() { j.close() }
 // Floor is the oldest version that a watch may begin at.
 func (c *Cache[T]) Floor() uint64 { return c.floor() }
 
-// Seal gives the records of a journal the checksums that they should have, so that a fuzzer comes
-// to their content.
+// Seal gives the blocks of a journal the checksums that they should have, so that a fuzzer comes to
+// their content.
 func Seal(file []byte) []byte {
 	file = bytes.Clone(file)
-	for rest := file; len(rest) > len(journalMagic); {
-		if len(rest) == len(file) {
-			rest = rest[len(journalMagic):]
-		}
-		if len(rest) < recordHeader {
-			break
-		}
-		length := int(binary.BigEndian.Uint32(rest)) % (len(rest) - recordHeader + 1)
-		binary.BigEndian.PutUint32(rest, uint32(length))
-		body := rest[recordHeader : recordHeader+length]
-		binary.BigEndian.PutUint32(rest[4:], crc32.Checksum(rest[:4], castagnoli))
-		binary.BigEndian.PutUint32(rest[8:], crc32.Checksum(body, castagnoli))
-		rest = rest[recordHeader+length:]
+	for at := len(journalMagic); at+blockHeader <= len(file); {
+		header, rest := file[at:], file[at+blockHeader:]
+		length := int(binary.BigEndian.Uint32(header)) % (len(rest) + 1)
+		binary.BigEndian.PutUint32(header, uint32(length))
+		binary.BigEndian.PutUint32(header[4:], checksum(header, rest[:length]))
+		at += blockHeader + length
 	}
 	return file
 }

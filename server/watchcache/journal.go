@@ -40,9 +40,8 @@ type Journal[T store.Object] struct {
 	least    int64 // of changes, in bytes: see isLong
 	ran      atomic.Bool
 
-	// Of Run's goroutine.
-	found    found          // the file that OpenJournal has restored, until Run goes on with it
-	lock     *os.File       // nil until no other process writes the file
+	// Of OpenJournal, then of Run's goroutine.
+	lock     *os.File       // nil while another process writes the file
 	writes   *generation[T] // the file that is written now; nil if there is none
 	failing  error          // why the file is to be begun anew; nil if it is well
 	failures int            // in a row
@@ -79,10 +78,11 @@ type JournalStatus struct {
 // objects are, such as its URL, and which of them the reflector selects. Two identities need two
 // folders, else each finds the other's file.
 //
-// A file that is damaged, or of another kind, identity or format, is not used:
-// [JournalStatus.Unused] says so, the cache stays empty, and Run replaces the file. An end that was
-// not completed is left out. OpenJournal fails if the folder cannot be made, and on a cache that is
-// filled already, or is an origin (see [WithRevision]).
+// A file whose content is damaged, or of another kind, identity or format, is not used:
+// [JournalStatus.Unused] says so, the cache stays empty, and Run replaces the file. The changes
+// behind the content end before the first that is damaged, or was not completed. From here until
+// Run ends no other process writes the file. OpenJournal fails if the folder cannot be made, and on
+// a cache that is filled already, or is an origin (see [WithRevision]).
 func OpenJournal[T store.Object](c *Cache[T], folder, identity string) (*Journal[T], error) {
 	gvr := c.kind.GroupVersionResource()
 	name := gvr.Resource + "." + gvr.Version
@@ -100,44 +100,42 @@ func OpenJournal[T store.Object](c *Cache[T], folder, identity string) (*Journal
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("watchcache: journal %s: the folder cannot be made: %w", j.path, ownfile.WithoutPath(err))
 	}
-	switch err := j.open(); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	j.claim()
+	if err := j.open(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		j.status.Unused = fmt.Errorf("watchcache: journal %s is not used: %w", j.path, err)
-	default:
-		j.status.Restored = c.ResourceVersion()
-		j.status.Version, j.status.Bytes = j.status.Restored, j.found.whole
 	}
 	return j, nil
 }
 
-// found is a file that the cache was restored from.
-type found struct {
-	info  fs.FileInfo // nil: none
-	base  int64       // its bytes without the changes
-	whole int64       // its bytes that are used
-	next  uint64      // the position in the window behind its changes
-	begun uint64      // how often the window had been cleared
-
-	version, gaps uint64 // see generation
-}
-
-// open restores the cache.
+// open restores the cache, and goes on with the file unless another process writes it.
 func (j *Journal[T]) open() error {
 	file, info, err := ownfile.Open(j.path)
 	if err != nil {
 		return cmp.Or(ownfile.WithoutPath(err), err)
 	}
 	defer file.Close()
-	base, whole, err := j.cache.restore(file, info.Size(), j.codec, j.identity)
-	if err == nil {
-		w := &j.cache.window
-		j.found = found{info: info, base: base, whole: whole, next: w.Next(), begun: w.cleared, version: j.cache.contentVersion()}
-		if n := len(w.gaps); n > 0 {
-			j.found.gaps = w.gaps[n-1].to
-		}
+	c := j.cache
+	base, whole, err := c.restore(file, info.Size(), j.codec, j.identity)
+	if err != nil {
+		return err
 	}
-	return err
+	j.status.Restored = c.ResourceVersion()
+	j.status.Version, j.status.Bytes = j.status.Restored, whole
+	if j.lock == nil {
+		return nil
+	}
+	g := &generation[T]{
+		cache: c, codec: j.codec, base: base, size: whole,
+		position: c.window.Next(), begun: c.window.cleared, version: c.contentVersion(),
+	}
+	if n := len(c.window.gaps); n > 0 {
+		g.gaps = c.window.gaps[n-1].to
+	}
+	if g.file, err = os.OpenFile(j.path, os.O_WRONLY|os.O_APPEND, 0); err != nil {
+		return nil // Run begins another one
+	}
+	j.writes = g
+	return g.file.Truncate(whole)
 }
 
 // Status is the present state. It does not block.
@@ -211,24 +209,16 @@ func (j *Journal[T]) write(ctx context.Context, over bool) {
 	}
 }
 
-// claim makes the file this process's, and goes on with the file that was restored.
+// claim makes the file this process's.
 func (j *Journal[T]) claim() (ok bool) {
-	if j.lock != nil {
-		return true
-	}
-	if time.Now().Before(j.again) {
-		return false
+	if j.lock != nil || time.Now().Before(j.again) {
+		return j.lock != nil
 	}
 	var err error
 	if j.lock, err = ownfile.Lock(j.path); err != nil {
 		j.failed(err)
-		return false
 	}
-	if j.found.info != nil {
-		// If it cannot be gone on with, another one is begun.
-		j.writes, _ = j.resume(j.found)
-	}
-	return true
+	return err == nil
 }
 
 // failed notes a failure, after which the file is begun anew.
@@ -242,26 +232,21 @@ func (j *Journal[T]) failed(err error) {
 func (j *Journal[T]) show(log klog.Logger) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	was := j.status
-	defer func() {
-		switch is := j.status.Err; {
-		case is != nil && was.Err == nil:
-			log.Error(is, "The journal cannot be written: a restart may go on from an old state")
-		case is == nil && was.Err != nil:
-			log.Info("The journal is written again", "path", j.path, "failed", time.Since(was.Since).String())
-		}
-	}()
+	s := &j.status
 	if g := j.writes; g != nil {
-		j.status.Version, j.status.Bytes = formatVersion(g.version), g.size
+		s.Version, s.Bytes = formatVersion(g.version), g.size
 	}
-	if j.failing == nil {
-		j.status.Err, j.status.Since = nil, time.Time{}
-		return
+	switch was := s.Err; {
+	case j.failing != nil:
+		s.Err = fmt.Errorf("watchcache: journal %s: %w", j.path, j.failing)
+		if was == nil {
+			s.Since = time.Now()
+			log.Error(s.Err, "The journal cannot be written: a restart may go on from an old state")
+		}
+	case was != nil:
+		log.Info("The journal is written again", "path", j.path, "failed", time.Since(s.Since).String())
+		s.Err, s.Since = nil, time.Time{}
 	}
-	if j.status.Err == nil {
-		j.status.Since = time.Now()
-	}
-	j.status.Err = fmt.Errorf("watchcache: journal %s: %w", j.path, j.failing)
 }
 
 func (j *Journal[T]) close() {

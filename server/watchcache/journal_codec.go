@@ -48,16 +48,18 @@ func (c codec[T]) name() string {
 	return "json"
 }
 
-// append ends a record with an object. Protobuf has no kind of the object, so that it comes first.
-func (c codec[T]) append(r *records, obj T) error {
+// append ends an entry with an object. Protobuf has no kind of the object, so that it comes first.
+func (c codec[T]) append(b *block, obj T) error {
 	if c.protobuf {
 		m := any(obj).(message)
 		version, kind := obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
-		r.text(version)
-		r.text(kind)
-		size, from := m.Size(), len(r.bytes)
-		r.bytes = slices.Grow(r.bytes, size)[:from+size]
-		_, err := m.MarshalToSizedBuffer(r.bytes[from:])
+		b.text(version)
+		b.text(kind)
+		size := m.Size()
+		b.number(uint64(size))
+		from := len(b.bytes)
+		b.bytes = slices.Grow(b.bytes, size)[:from+size]
+		_, err := m.MarshalToSizedBuffer(b.bytes[from:])
 		return err
 	}
 	var content any = obj
@@ -65,23 +67,23 @@ func (c codec[T]) append(r *records, obj T) error {
 		content = u.UnstructuredContent()
 	}
 	document, err := json.Marshal(content)
-	r.bytes = append(r.bytes, document...)
+	b.text(string(document))
 	return err
 }
 
-// read is the object at the end of a record.
-func (c codec[T]) read(r *record) (obj T, err error) {
+// read is the object at the end of an entry.
+func (c codec[T]) read(b *blocks) (obj T, err error) {
 	obj = c.kind.Empty()
 	if u, ok := any(obj).(runtime.Unstructured); ok {
-		content, err := c.tree(r.rest)
+		content, err := c.tree(b.part())
 		u.SetUnstructuredContent(content)
 		return obj, err
 	}
 	if !c.protobuf {
-		return obj, c.typed(r.rest, obj)
+		return obj, c.typed(b.part(), obj)
 	}
-	version, kind := r.text(), r.text()
-	if err = c.message(r.rest, any(obj).(message)); err == nil && kind != "" {
+	version, kind := b.text(), b.text()
+	if err = c.message(b.part(), any(obj).(message)); err == nil && kind != "" {
 		obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(version, kind))
 	}
 	return obj, err

@@ -57,6 +57,7 @@ func TestAJournalIsCutOffAnywhere(t *testing.T) {
 				require.ErrorContains(t, s.Unused, "pods.v1.journal is not used: it is ")
 				require.Zero(t, last, "a longer part is no worse")
 				require.Empty(t, states(j.cache))
+				j.journal.Abandon()
 				continue
 			}
 			require.NoError(t, s.Unused)
@@ -66,6 +67,7 @@ func TestAJournalIsCutOffAnywhere(t *testing.T) {
 			require.Less(t, last, len(had), "a state that the cache never had: %v", states(j.cache))
 			seen[last] = true
 			if length%7 > 0 {
+				j.journal.Abandon()
 				continue
 			}
 			j.journal.Step(t.Context(), 1<<20)
@@ -76,6 +78,7 @@ func TestAJournalIsCutOffAnywhere(t *testing.T) {
 			again := openJournal(t, folder)
 			require.Equal(t, "30", again.journal.Status().Restored)
 			require.Equal(t, states(j.cache), states(again.cache))
+			again.journal.Abandon()
 		}
 	}
 	require.GreaterOrEqual(t, len(seen), 4)
@@ -93,7 +96,7 @@ func equalStates(a, b map[string]string) bool {
 	return true
 }
 
-// TestAJournalDamagedAtEveryByte: a damaged journal is not used, or is one that was cut off.
+// TestAJournalDamagedAtEveryByte: damaged content is not used, and the changes end before the damage.
 func TestAJournalDamagedAtEveryByte(t *testing.T) {
 	file, had := writtenJournal(t)
 	folder, unused := t.TempDir(), 0
@@ -111,7 +114,7 @@ func TestAJournalDamagedAtEveryByte(t *testing.T) {
 		}
 		require.Contains(t, had, states(j.cache))
 	}
-	require.Greater(t, unused, len(file)*8/10, "all but the last record")
+	require.Greater(t, unused, 200, "the head and the content")
 }
 
 // TestAForeignJournalIsNotUsed: it is named with the reason, and replaced.
@@ -119,7 +122,7 @@ func TestAForeignJournalIsNotUsed(t *testing.T) {
 	good, _ := writtenJournal(t)
 	for why, write := range map[string]func(path string) error{
 		"it is not a journal, or one of another format version": func(path string) error {
-			return os.WriteFile(path, append([]byte("TRBJRNL\x02"), good[8:]...), 0o600)
+			return os.WriteFile(path, append([]byte("TRBJRNL\x01"), good[8:]...), 0o600)
 		},
 		"it is of the upstream \"elsewhere\", and the cache is of \"https://upstream\"": func(path string) error {
 			c := newCache(t)

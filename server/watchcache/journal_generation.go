@@ -3,10 +3,11 @@ package watchcache
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"math"
 	"os"
+	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -23,12 +24,13 @@ type generation[T store.Object] struct {
 	file  *os.File
 	base  int64 // the length at which it was whole for the first time
 	size  int64
-	out   records // still to be written
+	out   block // still to be written
 
 	position uint64 // of the next change in the window
 	begun    uint64 // how often the window had been cleared
 	version  uint64 // up to which it has everything
 	gaps     uint64 // the end of the last gap that it has
+	gap      *gap   // the one under way
 }
 
 const (
@@ -37,8 +39,9 @@ const (
 	// journalLeast is the length of the changes from which on a file is begun anew.
 	journalLeast = 4 << 20
 	// followEvery is how many objects of a new file are written between two looks for changes that
-	// the present file must have.
-	followEvery = 256
+	// the present file must have, and yieldEvery between two turns of other goroutines: a writer of
+	// the cache would else wait for up to ten milliseconds.
+	followEvery, yieldEvery = 256, 16
 )
 
 var (
@@ -48,33 +51,6 @@ var (
 
 // isLong reports whether the changes are longer than the content, and than least.
 func (g *generation[T]) isLong(least int64) bool { return g.size-g.base > max(g.base, least) }
-
-// resume goes on with the file that the cache was restored from.
-func (j *Journal[T]) resume(from found) (*generation[T], error) {
-	j.found = found{}
-	file, err := os.OpenFile(j.path, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && (!os.SameFile(info, from.info) || info.Size() != from.info.Size()) {
-		err = errors.New("another process has written it")
-	}
-	if err == nil {
-		err = file.Truncate(from.whole)
-	}
-	if err == nil {
-		_, err = file.Seek(from.whole, io.SeekStart)
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, err
-	}
-	return &generation[T]{
-		cache: j.cache, codec: j.codec, file: file, base: from.base, size: from.whole,
-		position: from.next, begun: from.begun, version: from.version, gaps: from.gaps,
-	}, nil
-}
 
 // follow writes what the file lacks. After a failure there is no such file any more. One of a
 // history that the cache no longer has is removed.
@@ -100,13 +76,13 @@ func (j *Journal[T]) follow() error {
 // follow appends the changes since the last one.
 func (g *generation[T]) follow() error {
 	n, err := g.news()
-	if err != nil {
-		return err
+	if err == nil {
+		err = g.tell(n, g.flushLong)
 	}
-	if err = g.tell(n, g.flushLong); err != nil {
-		return err
+	if err == nil {
+		err = g.flush()
 	}
-	return g.flush()
+	return err
 }
 
 // news are what a cache has and a file lacks: changes, gaps, and a version.
@@ -128,115 +104,107 @@ func (g *generation[T]) news() (n news[T], err error) {
 	case g.position < w.First():
 		return n, errBehind
 	}
-	n.next, n.version = w.Next(), c.contentVersion()
-	for number := g.position; number < n.next; number++ {
+	return c.newsSince(g.position, g.gaps), nil
+}
+
+// newsSince are the changes from a position on, and the gaps that end behind a version. mu is held.
+func (c *Cache[T]) newsSince(position, version uint64) news[T] {
+	w := &c.window
+	n := news[T]{next: w.Next(), version: c.contentVersion(), changes: make([]*change[T], 0, w.Next()-position)}
+	for number := position; number < n.next; number++ {
 		n.changes = append(n.changes, w.At(number))
 	}
-	for _, skipped := range w.gaps {
-		if skipped.to > g.gaps {
-			n.gaps = append(n.gaps, skipped)
-		}
+	first := slices.IndexFunc(w.gaps, func(g *gap) bool { return g.to > version })
+	if first >= 0 {
+		n.gaps = slices.Clone(w.gaps[first:])
 	}
-	return n, nil
+	return n
 }
 
 // contentVersion is that of the present content: a watch is resumed from there. An object with a
 // version from the future moves the window, and does not move it. mu is held.
 func (c *Cache[T]) contentVersion() uint64 {
-	text := ""
-	if c.replacing != nil {
-		text = c.replacing.ResourceVersion()
-	} else {
-		text = c.objects.ResourceVersion()
-	}
-	version, _ := strconv.ParseUint(text, 10, 64)
+	content := c.present()
+	version, _ := strconv.ParseUint(content.ResourceVersion(), 10, 64)
 	return version
 }
 
-// tell appends news. It calls pass after each change, between two records.
+// tell appends news. It calls pass after each change that may be the last of a block.
 func (g *generation[T]) tell(n news[T], pass func() error) error {
-	in := (*gap)(nil)
-	for i, ch := range n.changes {
+	for _, ch := range n.changes {
 		for len(n.gaps) > 0 && n.gaps[0] != ch.gap && n.gaps[0].before < ch.version {
-			g.addGap(n.gaps[0], 0)
+			g.enterGap(n.gaps[0])
 			n.gaps = n.gaps[1:]
 		}
-		if ch.gap != nil && ch.gap != in {
-			g.addGap(ch.gap, countOf(ch.gap, n.changes[i:]))
-			if len(n.gaps) > 0 && n.gaps[0] == ch.gap {
-				n.gaps = n.gaps[1:]
-			}
+		if g.enterGap(ch.gap); len(n.gaps) > 0 && n.gaps[0] == ch.gap {
+			n.gaps = n.gaps[1:]
 		}
-		in = ch.gap
-		if err := g.addChange(ch); err != nil {
-			return err
+		err := g.addChange(ch)
+		if err == nil && ch.gap == nil {
+			err = pass()
 		}
-		if err := pass(); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	for _, skipped := range n.gaps {
-		g.addGap(skipped, 0)
+		g.enterGap(skipped)
 	}
-	if g.position = n.next; n.version > g.version {
-		g.out.begin(atRecord)
-		g.out.number(n.version)
-		g.out.end()
-		g.version = n.version
-	}
+	g.enterGap(nil)
+	g.reach(n.version)
+	g.position = n.next
 	return nil
 }
 
-// countOf is how many changes are in a gap, which the first of them is. All of them come at once.
-func countOf[T store.Object](skipped *gap, changes []*change[T]) (n uint64) {
-	for _, ch := range changes {
-		if ch.gap != skipped {
-			break
-		}
-		n++
-	}
-	return n
-}
-
-// addGap appends a gap with its number of changes. One without changes that skips no version tells
-// nothing.
-func (g *generation[T]) addGap(skipped *gap, changes uint64) {
-	g.gaps = skipped.to
-	if changes == 0 && skipped.to <= skipped.before+1 {
+// enterGap ends the gap under way, unless it is the next one, and begins that; nil: there is none.
+func (g *generation[T]) enterGap(next *gap) {
+	if g.gap == next {
 		return
 	}
-	g.out.begin(gapRecord)
-	g.out.number(skipped.before)
-	g.out.number(skipped.to)
-	g.out.flag(skipped.untold)
-	g.out.number(changes)
-	g.out.end()
-	g.version = max(g.version, skipped.to)
+	if g.gap != nil {
+		g.reach(g.gap.to)
+	}
+	if g.gap = next; next != nil {
+		g.gaps = next.to
+		g.out.begin(gapEntry)
+		g.out.number(next.before)
+		g.out.number(next.to)
+		g.out.flag(next.untold)
+	}
 }
 
-func (g *generation[T]) addChange(ch *change[T]) (err error) {
-	last := ch.now
-	kind := putRecord
+// reach appends a version.
+func (g *generation[T]) reach(version uint64) {
+	if version > g.version {
+		g.version = version
+		g.out.begin(atEntry)
+		g.out.number(version)
+	}
+}
+
+func (g *generation[T]) addChange(ch *change[T]) error {
+	last, kind := ch.now, putEntry
 	if pointer.None(ch.now) {
-		kind = goneRecord
+		kind = goneEntry
 		ch.making.Lock()
 		last = ch.gone
 		ch.making.Unlock()
 	}
+	g.version = max(g.version, ch.version)
 	g.out.begin(kind)
+	g.out.flag(ch.gap != nil)
 	g.out.number(ch.version)
+	g.out.number(ch.complete - ch.version)
 	g.out.number(uint64(ch.bytes))
-	if kind == goneRecord {
+	if kind == goneEntry {
 		g.out.text(ch.old.GetNamespace())
 		g.out.text(ch.old.GetName())
 		g.out.flag(!pointer.None(last))
 	}
-	if !pointer.None(last) {
-		err = g.codec.append(&g.out, last)
+	if pointer.None(last) {
+		return nil
 	}
-	g.out.end()
-	g.version = max(g.version, ch.version)
-	return err
+	return g.codec.append(&g.out, last)
 }
 
 // flushLong is flush once that is worth it.
@@ -247,11 +215,12 @@ func (g *generation[T]) flushLong() error {
 	return g.flush()
 }
 
-// flush writes the records that are still to be written.
+// flush writes the block that is still to be written.
 func (g *generation[T]) flush() error {
 	if len(g.out.bytes) == 0 {
 		return nil
 	}
+	g.out.seal()
 	_, err := g.file.Write(g.out.bytes)
 	if err == nil {
 		g.size += int64(len(g.out.bytes))
@@ -319,25 +288,14 @@ func (c *Cache[T]) beginning() (b beginning[T], ok bool) {
 	if !c.filled {
 		return b, false
 	}
+	first := w.First()
 	b.floor, b.complete, b.begun = w.floor, w.complete, w.cleared
-	b.next, b.version = w.Next(), c.contentVersion()
+	// A gap of which changes have been dropped tells nothing: its versions are not known.
+	for ; b.complete == math.MaxUint64 && first < w.Next(); first++ {
+		b.floor, b.complete = w.At(first).version, w.At(first).complete
+	}
+	b.news = c.newsSince(first, b.floor)
 	b.content = view[T]{present: c.present(), undo: map[objectKey]T{}}
-	whole := map[*gap]bool{}
-	for number := w.First(); number < b.next; number++ {
-		ch := w.At(number)
-		if b.complete == math.MaxUint64 {
-			// A gap of which changes have been dropped tells nothing: its versions are not known.
-			b.floor, b.complete = ch.version, ch.complete
-			continue
-		}
-		whole[ch.gap] = true
-		b.changes = append(b.changes, ch)
-	}
-	for _, skipped := range w.gaps {
-		if skipped.to > b.floor || whole[skipped] {
-			b.gaps = append(b.gaps, skipped)
-		}
-	}
 	return b, true
 }
 
@@ -359,7 +317,10 @@ func (b beginning[T]) each(yield func(T) bool) {
 func (j *Journal[T]) fill(ctx context.Context, g *generation[T], b beginning[T]) error {
 	written := 0
 	pass := func() error {
-		if written++; written%followEvery > 0 {
+		if written++; written%yieldEvery == 0 {
+			runtime.Gosched()
+		}
+		if written%followEvery > 0 {
 			return nil
 		}
 		if err := j.follow(); err != nil {
@@ -373,16 +334,15 @@ func (j *Journal[T]) fill(ctx context.Context, g *generation[T], b beginning[T])
 	for _, ch := range b.changes { // without the cache's lock
 		b.content.takeBack(ch)
 	}
-	g.out.bytes = append(g.out.bytes, journalMagic...)
 	b.of, b.identity = j.codec.of(), j.identity
-	for range b.each {
-		b.objects++
+	if _, err := g.file.WriteString(journalMagic); err != nil {
+		return err
 	}
+	g.size = int64(len(journalMagic))
 	b.head.append(&g.out)
 	for obj := range b.each {
-		g.out.begin(objectRecord)
+		g.out.begin(objectEntry)
 		err := j.codec.append(&g.out, obj)
-		g.out.end()
 		if err == nil {
 			err = pass()
 		}
@@ -390,6 +350,6 @@ func (j *Journal[T]) fill(ctx context.Context, g *generation[T], b beginning[T])
 			return err
 		}
 	}
-	g.version = b.floor
+	g.reach(b.complete) // it ends the base
 	return g.tell(b.news, pass)
 }

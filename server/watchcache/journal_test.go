@@ -32,6 +32,7 @@ func openJournal(t testing.TB, folder string, options ...watchcache.Option) *jou
 	c := newCache(t, options...)
 	j, err := watchcache.OpenJournal(c, folder, identity)
 	require.NoError(t, err)
+	t.Cleanup(j.Abandon)
 	return &journaled{t: t, cache: c, journal: j}
 }
 
