@@ -8,6 +8,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/tributary-go/tributary/server/collection"
@@ -54,17 +55,9 @@ func withoutFields(annotations map[string]string) map[string]string {
 }
 
 func oldAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.HorizontalPodAutoscaler {
-	old := &autoscalingv1.HorizontalPodAutoscaler{
-		ObjectMeta: h.ObjectMeta,
-		Spec: autoscalingv1.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv1.CrossVersionObjectReference(h.Spec.ScaleTargetRef),
-			MinReplicas:    h.Spec.MinReplicas, MaxReplicas: h.Spec.MaxReplicas,
-		},
-		Status: autoscalingv1.HorizontalPodAutoscalerStatus{
-			ObservedGeneration: h.Status.ObservedGeneration, LastScaleTime: h.Status.LastScaleTime,
-			CurrentReplicas: h.Status.CurrentReplicas, DesiredReplicas: h.Status.DesiredReplicas,
-		},
-	}
+	old := &autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: h.ObjectMeta}
+	copyEqual(&h.Spec, &old.Spec)
+	copyEqual(&h.Status, &old.Status)
 	old.Annotations = withoutFields(h.Annotations)
 	var metrics []autoscalingv1.MetricSpec
 	for _, m := range h.Spec.Metrics {
@@ -81,20 +74,21 @@ func oldAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.Hori
 			old.Status.CurrentCPUUtilizationPercentage = r.Current.AverageUtilization
 		}
 	}
-	var conditions []autoscalingv1.HorizontalPodAutoscalerCondition
-	for _, c := range h.Status.Conditions {
-		conditions = append(conditions, autoscalingv1.HorizontalPodAutoscalerCondition{
-			Type: autoscalingv1.HorizontalPodAutoscalerConditionType(c.Type), Status: c.Status,
-			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
-		})
-	}
 	annotate(old, autoscalerMetrics, metrics, len(metrics) > 0)
 	annotate(old, autoscalerStatuses, statuses, len(statuses) > 0)
-	annotate(old, autoscalerConditions, conditions, len(conditions) > 0)
+	annotate(old, autoscalerConditions, h.Status.Conditions, len(h.Status.Conditions) > 0)
 	if b := h.Spec.Behavior; b != nil {
 		annotate(old, autoscalerBehavior, behavior{rulesOf(b.ScaleUp), rulesOf(b.ScaleDown)}, true)
 	}
 	return old
+}
+
+// copyEqual copies the fields that both versions call alike.
+func copyEqual(from, into any) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from)
+	if err == nil {
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(content, into) // their types are equal
+	}
 }
 
 // utilizationOf is the wanted utilization of the processor; nil for another metric.
@@ -117,17 +111,9 @@ func annotate(old *autoscalingv1.HorizontalPodAutoscaler, name string, value any
 }
 
 func newAutoscaler(old *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.HorizontalPodAutoscaler {
-	h := &autoscalingv2.HorizontalPodAutoscaler{
-		ObjectMeta: old.ObjectMeta,
-		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference(old.Spec.ScaleTargetRef),
-			MinReplicas:    old.Spec.MinReplicas, MaxReplicas: old.Spec.MaxReplicas,
-		},
-		Status: autoscalingv2.HorizontalPodAutoscalerStatus{
-			ObservedGeneration: old.Status.ObservedGeneration, LastScaleTime: old.Status.LastScaleTime,
-			CurrentReplicas: old.Status.CurrentReplicas, DesiredReplicas: old.Status.DesiredReplicas,
-		},
-	}
+	h := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: old.ObjectMeta}
+	copyEqual(&old.Spec, &h.Spec)
+	copyEqual(&old.Status, &h.Status)
 	h.Annotations = withoutFields(old.Annotations)
 	metrics, _ := annotated[[]autoscalingv1.MetricSpec](old, autoscalerMetrics)
 	for _, m := range metrics {
@@ -157,13 +143,7 @@ func newAutoscaler(old *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.Ho
 			h.Status.CurrentMetrics = append(h.Status.CurrentMetrics, newStatus(m))
 		}
 	}
-	conditions, _ := annotated[[]autoscalingv1.HorizontalPodAutoscalerCondition](old, autoscalerConditions)
-	for _, c := range conditions {
-		h.Status.Conditions = append(h.Status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{
-			Type: autoscalingv2.HorizontalPodAutoscalerConditionType(c.Type), Status: c.Status,
-			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
-		})
-	}
+	h.Status.Conditions, _ = annotated[[]autoscalingv2.HorizontalPodAutoscalerCondition](old, autoscalerConditions)
 	return h
 }
 

@@ -1,173 +1,102 @@
 package builtin
 
 import (
+	"strings"
+
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The metrics of an autoscaler as the annotations of the old version have them: a number that the
-// new version leaves out is 0 there.
-
-func number(q *resource.Quantity) (n resource.Quantity) {
-	if q != nil {
-		n = *q
-	}
-	return n
+// metricFields are the fields of a metric by its source, as the new version calls them and as the
+// annotations of the old one do. @ is target in what is wanted, and current in what is measured.
+var metricFields = map[string][][2]string{
+	"object": {
+		{"describedObject", "target"}, {"metric.name", "metricName"}, {"metric.selector", "selector"},
+		{"@.value", "@Value"}, {"@.averageValue", "averageValue"},
+	},
+	"pods": {
+		{"metric.name", "metricName"}, {"metric.selector", "selector"}, {"@.averageValue", "@AverageValue"},
+	},
+	"resource": {
+		{"name", "name"}, {"@.averageUtilization", "@AverageUtilization"}, {"@.averageValue", "@AverageValue"},
+	},
+	"containerResource": {
+		{"name", "name"}, {"container", "container"},
+		{"@.averageUtilization", "@AverageUtilization"}, {"@.averageValue", "@AverageValue"},
+	},
+	"external": {
+		{"metric.name", "metricName"}, {"metric.selector", "metricSelector"},
+		{"@.value", "@Value"}, {"@.averageValue", "@AverageValue"},
+	},
 }
 
-func oldMetric(m autoscalingv2.MetricSpec) autoscalingv1.MetricSpec {
-	old := autoscalingv1.MetricSpec{Type: autoscalingv1.MetricSourceType(m.Type)}
-	if s := m.Object; s != nil {
-		old.Object = &autoscalingv1.ObjectMetricSource{
-			Target: autoscalingv1.CrossVersionObjectReference(s.DescribedObject), MetricName: s.Metric.Name,
-			TargetValue: number(s.Target.Value), Selector: s.Metric.Selector, AverageValue: s.Target.AverageValue,
-		}
-	}
-	if s := m.Pods; s != nil {
-		old.Pods = &autoscalingv1.PodsMetricSource{
-			MetricName: s.Metric.Name, TargetAverageValue: number(s.Target.AverageValue), Selector: s.Metric.Selector,
-		}
-	}
-	if s := m.Resource; s != nil {
-		old.Resource = &autoscalingv1.ResourceMetricSource{
-			Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue,
-		}
-	}
-	if s := m.ContainerResource; s != nil {
-		old.ContainerResource = &autoscalingv1.ContainerResourceMetricSource{
-			Name: s.Name, TargetAverageUtilization: s.Target.AverageUtilization, TargetAverageValue: s.Target.AverageValue,
-			Container: s.Container,
-		}
-	}
-	if s := m.External; s != nil {
-		old.External = &autoscalingv1.ExternalMetricSource{
-			MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, TargetValue: s.Target.Value,
-			TargetAverageValue: s.Target.AverageValue,
-		}
-	}
-	return old
-}
+// The versions, by their places in metricFields.
+const newName, oldName = 0, 1
 
-func newMetric(old autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
-	m := autoscalingv2.MetricSpec{Type: autoscalingv2.MetricSourceType(old.Type)}
-	if s := old.Object; s != nil {
-		target := autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: &s.TargetValue}
-		if s.AverageValue != nil {
-			target = autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: s.AverageValue}
-			if !s.TargetValue.IsZero() {
-				target.Value = &s.TargetValue
+// translated is a metric in the other version. A number that the new version leaves out is 0 in the
+// old one.
+func translated[M any](metric any, from int, word string) (m M) {
+	given, err := runtime.DefaultUnstructuredConverter.ToUnstructured(metric)
+	if err != nil {
+		return m
+	}
+	made := map[string]any{"type": given["type"]}
+	for source, fields := range metricFields {
+		for _, names := range fields {
+			path := func(version int) []string {
+				return strings.Split(source+"."+strings.ReplaceAll(names[version], "@", word), ".")
+			}
+			if value, found, _ := unstructured.NestedFieldNoCopy(given, path(from)...); found {
+				_ = unstructured.SetNestedField(made, value, path(1-from)...) // into maps of our own
 			}
 		}
-		m.Object = &autoscalingv2.ObjectMetricSource{
-			DescribedObject: autoscalingv2.CrossVersionObjectReference(s.Target), Target: target,
-			Metric: autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.Selector},
-		}
 	}
-	if s := old.Pods; s != nil {
-		m.Pods = &autoscalingv2.PodsMetricSource{
-			Metric: autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.Selector},
-			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &s.TargetAverageValue},
-		}
-	}
-	if s := old.Resource; s != nil {
-		m.Resource = &autoscalingv2.ResourceMetricSource{Name: s.Name, Target: average(s.TargetAverageUtilization, s.TargetAverageValue)}
-	}
-	if s := old.ContainerResource; s != nil {
-		m.ContainerResource = &autoscalingv2.ContainerResourceMetricSource{
-			Name: s.Name, Target: average(s.TargetAverageUtilization, s.TargetAverageValue), Container: s.Container,
-		}
-	}
-	if s := old.External; s != nil {
-		target := autoscalingv2.MetricTarget{
-			Type: autoscalingv2.AverageValueMetricType, Value: s.TargetValue, AverageValue: s.TargetAverageValue,
-		}
-		if s.TargetValue != nil {
-			target.Type = autoscalingv2.ValueMetricType
-		}
-		m.External = &autoscalingv2.ExternalMetricSource{
-			Metric: autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.MetricSelector}, Target: target,
-		}
-	}
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(made, &m) // the types are equal
 	return m
 }
 
-// average is the target of a resource.
-func average(utilization *int32, value *resource.Quantity) autoscalingv2.MetricTarget {
-	target := autoscalingv2.MetricTarget{
-		Type: autoscalingv2.UtilizationMetricType, AverageUtilization: utilization, AverageValue: value,
-	}
-	if utilization == nil {
-		target.Type = autoscalingv2.AverageValueMetricType
-	}
-	return target
+func oldMetric(m autoscalingv2.MetricSpec) autoscalingv1.MetricSpec {
+	return translated[autoscalingv1.MetricSpec](&m, newName, "target")
 }
 
 func oldStatus(m autoscalingv2.MetricStatus) autoscalingv1.MetricStatus {
-	old := autoscalingv1.MetricStatus{Type: autoscalingv1.MetricSourceType(m.Type)}
-	if s := m.Object; s != nil {
-		old.Object = &autoscalingv1.ObjectMetricStatus{
-			Target: autoscalingv1.CrossVersionObjectReference(s.DescribedObject), MetricName: s.Metric.Name,
-			CurrentValue: number(s.Current.Value), Selector: s.Metric.Selector, AverageValue: s.Current.AverageValue,
-		}
-	}
-	if s := m.Pods; s != nil {
-		old.Pods = &autoscalingv1.PodsMetricStatus{
-			MetricName: s.Metric.Name, CurrentAverageValue: number(s.Current.AverageValue), Selector: s.Metric.Selector,
-		}
-	}
-	if s := m.Resource; s != nil {
-		old.Resource = &autoscalingv1.ResourceMetricStatus{
-			Name: s.Name, CurrentAverageUtilization: s.Current.AverageUtilization, CurrentAverageValue: number(s.Current.AverageValue),
-		}
-	}
-	if s := m.ContainerResource; s != nil {
-		old.ContainerResource = &autoscalingv1.ContainerResourceMetricStatus{
-			Name: s.Name, CurrentAverageUtilization: s.Current.AverageUtilization, CurrentAverageValue: number(s.Current.AverageValue),
-			Container: s.Container,
-		}
-	}
-	if s := m.External; s != nil {
-		old.External = &autoscalingv1.ExternalMetricStatus{
-			MetricName: s.Metric.Name, MetricSelector: s.Metric.Selector, CurrentValue: number(s.Current.Value),
-			CurrentAverageValue: s.Current.AverageValue,
-		}
-	}
-	return old
+	return translated[autoscalingv1.MetricStatus](&m, newName, "current")
 }
 
 func newStatus(old autoscalingv1.MetricStatus) autoscalingv2.MetricStatus {
-	m := autoscalingv2.MetricStatus{Type: autoscalingv2.MetricSourceType(old.Type)}
-	if s := old.Object; s != nil {
-		m.Object = &autoscalingv2.ObjectMetricStatus{
-			Metric:          autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.Selector},
-			Current:         autoscalingv2.MetricValueStatus{Value: &s.CurrentValue, AverageValue: s.AverageValue},
-			DescribedObject: autoscalingv2.CrossVersionObjectReference(s.Target),
+	return translated[autoscalingv2.MetricStatus](&old, oldName, "current")
+}
+
+// newMetric also finds the type of the target, which the old version does not name.
+func newMetric(old autoscalingv1.MetricSpec) autoscalingv2.MetricSpec {
+	m := translated[autoscalingv2.MetricSpec](&old, oldName, "target")
+	set := func(target *autoscalingv2.MetricTarget, isValue bool) {
+		switch target.Type = autoscalingv2.AverageValueMetricType; {
+		case target.AverageUtilization != nil:
+			target.Type = autoscalingv2.UtilizationMetricType
+		case isValue:
+			target.Type = autoscalingv2.ValueMetricType
 		}
 	}
-	if s := old.Pods; s != nil {
-		m.Pods = &autoscalingv2.PodsMetricStatus{
-			Metric:  autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.Selector},
-			Current: autoscalingv2.MetricValueStatus{AverageValue: &s.CurrentAverageValue},
+	if s := m.Object; s != nil {
+		if s.Target.AverageValue != nil && s.Target.Value.IsZero() {
+			s.Target.Value = nil
 		}
+		set(&s.Target, s.Target.AverageValue == nil)
 	}
-	if s := old.Resource; s != nil {
-		m.Resource = &autoscalingv2.ResourceMetricStatus{Name: s.Name, Current: autoscalingv2.MetricValueStatus{
-			AverageValue: &s.CurrentAverageValue, AverageUtilization: s.CurrentAverageUtilization,
-		}}
+	if s := m.Pods; s != nil {
+		set(&s.Target, false)
 	}
-	if s := old.ContainerResource; s != nil {
-		m.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{
-			Name: s.Name, Container: s.Container, Current: autoscalingv2.MetricValueStatus{
-				AverageValue: &s.CurrentAverageValue, AverageUtilization: s.CurrentAverageUtilization,
-			},
-		}
+	if s := m.Resource; s != nil {
+		set(&s.Target, false)
 	}
-	if s := old.External; s != nil {
-		m.External = &autoscalingv2.ExternalMetricStatus{
-			Metric:  autoscalingv2.MetricIdentifier{Name: s.MetricName, Selector: s.MetricSelector},
-			Current: autoscalingv2.MetricValueStatus{Value: &s.CurrentValue, AverageValue: s.CurrentAverageValue},
-		}
+	if s := m.ContainerResource; s != nil {
+		set(&s.Target, false)
+	}
+	if s := m.External; s != nil {
+		set(&s.Target, s.Target.Value != nil)
 	}
 	return m
 }
