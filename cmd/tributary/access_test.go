@@ -216,7 +216,7 @@ func TestOperatorsCertificate(t *testing.T) {
 		conn, err := tls.Dial("tcp", strings.TrimPrefix(p.url, "https://"), &tls.Config{InsecureSkipVerify: true})
 		require.NoError(t, err)
 		defer conn.Close()
-		return encoded("CERTIFICATE", conn.ConnectionState().PeerCertificates[0].Raw)
+		return encoded(conn.ConnectionState().PeerCertificates[0].Raw)
 	}
 	require.Equal(t, made, served())
 	require.NoError(t, os.WriteFile(keyFile, []byte("damaged"), 0o600))

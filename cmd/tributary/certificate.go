@@ -2,8 +2,6 @@ package main
 
 import (
 	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
@@ -22,12 +20,15 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 	"k8s.io/klog/v2"
+
+	"github.com/tributary-go/tributary/internal/ownfile"
 )
 
 const (
 	certificateLife = 365 * 24 * time.Hour
-	authorityLife   = 10 * certificateLife
 	// renewBefore is how long before its end a certificate is replaced.
 	renewBefore = 30 * 24 * time.Hour
 	clockSkew   = time.Hour // of clients
@@ -130,13 +131,15 @@ func (a *access) ownCertificate(hosts []string) error {
 		_, err := makeFiles(kept, a.authorityFile, hosts)
 		return err
 	}
-	key, err := readPrivate(kept.keyFile)
+	err := checkPrivate(kept.keyFile)
 	if err == nil {
-		var certificate tls.Certificate
-		if certificate, a.authority, err = readCertificate(kept.certificateFile, a.authorityFile, key); err == nil && fits(certificate.Leaf, hosts) {
-			kept.current = &certificate
-			return nil
-		}
+		a.authority, err = os.ReadFile(a.authorityFile)
+	}
+	if err == nil {
+		err = kept.lookLocked()
+	}
+	if err == nil && fits(kept.current.Leaf, hosts) {
+		return nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: remove the folder, and the next start makes a new certificate, token and kubeconfig", err)
@@ -144,6 +147,7 @@ func (a *access) ownCertificate(hosts []string) error {
 	if a.authority, err = makeFiles(kept, a.authorityFile, hosts); err != nil {
 		return err
 	}
+	kept.current = nil // else it could be renewed at once
 	return kept.lookLocked()
 }
 
@@ -152,7 +156,7 @@ func (a *access) ownCertificate(hosts []string) error {
 func makeFiles(kept *keptCertificate, authorityFile string, hosts []string) (authority []byte, err error) {
 	authorityKeyFile := strings.TrimSuffix(authorityFile, ".crt") + ".key"
 	signer, err := readAuthority(authorityFile, authorityKeyFile)
-	if err != nil || time.Until(signer.certificate.NotAfter) < certificateLife {
+	if err != nil || time.Until(signer.pair.Leaf.NotAfter) < certificateLife {
 		if signer, err = makeAuthority(); err != nil {
 			return nil, err
 		}
@@ -172,20 +176,6 @@ func makeFiles(kept *keptCertificate, authorityFile string, hosts []string) (aut
 	return signer.text, nil
 }
 
-func readCertificate(certificateFile, authorityFile string, key []byte) (certificate tls.Certificate, authority []byte, err error) {
-	text, err := os.ReadFile(certificateFile)
-	if err == nil {
-		authority, err = os.ReadFile(authorityFile)
-	}
-	if err != nil {
-		return certificate, nil, err
-	}
-	if certificate, err = tls.X509KeyPair(text, key); err != nil {
-		return certificate, nil, fmt.Errorf("%s: %w", certificateFile, err)
-	}
-	return certificate, authority, nil
-}
-
 // fits reports whether clients of all hosts can be served with a certificate, and for long enough.
 func fits(leaf *x509.Certificate, hosts []string) bool {
 	unnamed := slices.ContainsFunc(hosts, func(host string) bool { return leaf.VerifyHostname(host) != nil })
@@ -197,9 +187,13 @@ func isNearlyOver(leaf *x509.Certificate) bool { return time.Until(leaf.NotAfter
 // authority signs the certificates of this server alone. Clients that do not take a certificate for
 // its own authority take this.
 type authority struct {
-	certificate   *x509.Certificate
-	key           crypto.Signer
+	pair          tls.Certificate
 	text, keyText []byte // in PEM
+}
+
+func newAuthority(text, keyText []byte) (*authority, error) {
+	pair, err := tls.X509KeyPair(text, keyText)
+	return &authority{pair, text, keyText}, err
 }
 
 func readAuthority(certificateFile, keyFile string) (*authority, error) {
@@ -211,30 +205,21 @@ func readAuthority(certificateFile, keyFile string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	pair, err := tls.X509KeyPair(text, keyText)
-	if err != nil {
-		return nil, err
-	}
-	return &authority{pair.Leaf, pair.PrivateKey.(crypto.Signer), text, keyText}, nil
+	return newAuthority(text, keyText)
 }
 
+// makeAuthority makes one for ten years.
 func makeAuthority() (*authority, error) {
-	begin := time.Now().Add(-clockSkew)
 	key, keyText, err := makeKey()
 	if err != nil {
 		return nil, err
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(begin.UnixNano()), Subject: pkix.Name{CommonName: "tributary, authority"},
-		NotBefore: begin, NotAfter: begin.Add(authorityLife),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	config := cert.Config{CommonName: "tributary-authority", NotBefore: time.Now().Add(-clockSkew)}
+	certificate, err := cert.NewSelfSignedCACert(config, key)
 	if err != nil {
 		return nil, err
 	}
-	certificate, err := x509.ParseCertificate(der) // with its key's identifier
-	return &authority{certificate, key, encoded("CERTIFICATE", der), keyText}, err
+	return newAuthority(encoded(certificate.Raw), keyText)
 }
 
 // sign makes a certificate and its key.
@@ -256,52 +241,52 @@ func (a *authority) sign(hosts []string) (certificate, key []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	der, err := x509.CreateCertificate(rand.Reader, leaf, a.certificate, own.Public(), a.key)
-	return encoded("CERTIFICATE", der), key, err
+	der, err := x509.CreateCertificate(rand.Reader, leaf, a.pair.Leaf, own.Public(), a.pair.PrivateKey)
+	return encoded(der), key, err
 }
 
 func makeKey() (key crypto.Signer, text []byte, err error) {
-	key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
+	if text, err = keyutil.MakeEllipticPrivateKeyPEM(); err != nil {
 		return nil, nil, err
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	return key, encoded("PRIVATE KEY", der), err
+	parsed, err := keyutil.ParsePrivateKeyPEM(text)
+	key, _ = parsed.(crypto.Signer)
+	return key, text, err
 }
 
-func encoded(kind string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+func encoded(certificate []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: certificate})
 }
 
 // readPrivate reads a file that its owner alone can read.
 func readPrivate(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
+	if err := checkPrivate(path); err != nil {
 		return nil, err
-	}
-	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" { // which has no such modes
-		return nil, fmt.Errorf("%s can be read by other users (mode %#o), who may know it: remove it, and the next start makes a new one",
-			path, info.Mode().Perm())
 	}
 	return os.ReadFile(path)
 }
 
-// writePrivate replaces a file as a whole; its owner alone can read it. It replaces a link at the
-// path and does not follow it.
+func checkPrivate(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" { // which has no such modes
+		err = fmt.Errorf("%s can be read by other users (mode %#o), who may know it: remove it, and the next start makes a new one",
+			path, info.Mode().Perm())
+	}
+	return err
+}
+
+// writePrivate replaces a file as a whole; its owner alone can read it.
 func writePrivate(path string, data []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // of mode 0600
+	file, err := ownfile.Begin(path)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(data)
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
+	defer file.Close()
+	if _, err = file.Write(data); err == nil {
+		err = ownfile.Commit(file, path)
 	}
 	if err != nil {
-		_ = os.Remove(file.Name())
+		ownfile.Discard(file)
 	}
 	return err
 }

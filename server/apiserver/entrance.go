@@ -25,6 +25,16 @@ func (e *entrance) enter() bool {
 	return !e.closed
 }
 
+// run has do run in a goroutine, unless the entrance is closed.
+func (e *entrance) run(do func()) {
+	if e.enter() {
+		go func() {
+			defer e.leave()
+			do()
+		}()
+	}
+}
+
 // leave takes back enter.
 func (e *entrance) leave() {
 	e.mu.Lock()

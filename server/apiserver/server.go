@@ -44,10 +44,7 @@ type Server struct {
 	// closed ends with Close. It is a context so that those of requests can be joined with it.
 	closed  context.Context
 	close   context.CancelCauseFunc // call it with errClosed
-	running entrance                // of requests that ServeHTTP answers
-
-	emptying sync.WaitGroup         // of namespaces
-	emptied  func() <-chan struct{} // closed when no namespace is being emptied; after close
+	running entrance                // of requests that ServeHTTP answers, and of namespaces that are emptied
 }
 
 // described is a resource or a subresource as discovery and OpenAPI have it.
@@ -92,14 +89,6 @@ func NewServer(options ...watchcache.Option) (*Server, error) {
 	}
 	s := &Server{options: options, revision: watchcache.NewRevision()}
 	s.closed, s.close = context.WithCancelCause(context.Background())
-	s.emptied = sync.OnceValue(func() <-chan struct{} {
-		emptied := make(chan struct{})
-		go func() {
-			s.emptying.Wait() // ended by close, but for a storage that does not answer
-			close(emptied)
-		}()
-		return emptied
-	})
 	return s, nil
 }
 
@@ -209,15 +198,6 @@ func (s *Server) Close() { s.close(errClosed) }
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.close(errClosed)
 	err := s.running.wait(ctx)
-	select {
-	case <-s.emptied():
-	case <-ctx.Done():
-		select {
-		case <-s.emptied(): // select picks at random if both are closed
-		default:
-			err = errors.Join(err, ctx.Err())
-		}
-	}
 	for _, e := range s.endpoints() {
 		e.release()
 	}

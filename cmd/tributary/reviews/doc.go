@@ -75,10 +75,6 @@
 // nothing behind this package that an aggregated API serves, whose lists may depend on the user:
 // kubectl get apiservices says Local of all others. Package relay sees to that itself.
 //
-// A review says that a user may list a resource, and not which objects the user would see. So put
-// nothing behind this package that an aggregated API serves, whose lists may depend on the user:
-// kubectl get apiservices says Local of all others. Package relay sees to that itself.
-//
 // A right that is given and taken away within the time of guarantee 6 may never be seen. A list
 // that is being written is not broken off. If the upstream's authorizer fails, so that its review
 // has an evaluation error and does not allow the request, that is a refusal. A user with a right to
