@@ -136,7 +136,9 @@ func (a *access) ownCertificate(hosts []string) error {
 		a.authority, err = os.ReadFile(a.authorityFile)
 	}
 	if err == nil {
-		err = kept.lookLocked()
+		if err = kept.lookLocked(); err != nil {
+			err = fmt.Errorf("%s: %w", kept.certificateFile, err)
+		}
 	}
 	if err == nil && fits(kept.current.Leaf, hosts) {
 		return nil

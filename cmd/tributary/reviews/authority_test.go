@@ -117,7 +117,7 @@ func TestClientCertificates(t *testing.T) {
 		return func(c *x509.Certificate) { c.Subject.CommonName = name }
 	}
 	c := newCluster()
-	r := newReviews(t, c, reviews.WithClientCA(authority.file(t)), reviews.WithoutTokens())
+	r := newReviews(t, c, reviews.WithClientCA(authority.file(t)))
 	for name, test := range map[string]struct {
 		presented []*signer
 		code      int

@@ -16,7 +16,6 @@ type Option func(*settings)
 type settings struct {
 	audiences []string
 	clientCA  string // a path; empty: no client certificates
-	noTokens  bool
 	// How long answers of the upstream count.
 	renewal time.Duration
 	refusal time.Duration
@@ -52,10 +51,6 @@ func newSettings(options []Option) (settings, error) {
 
 func (s settings) validate() error {
 	switch {
-	case s.noTokens && s.clientCA == "":
-		return errors.New("reviews: WithoutTokens leaves no way to know a client: add WithClientCA, or leave it out")
-	case s.noTokens && len(s.audiences) > 0:
-		return errors.New("reviews: WithAudiences is for tokens, which WithoutTokens refuses: leave out one of them")
 	case slices.Contains(s.audiences, ""):
 		return errors.New("reviews: WithAudiences: an audience is empty: leave it out")
 	case s.renewal < time.Second:
@@ -78,9 +73,6 @@ func WithAudiences(audiences ...string) Option {
 // file is read again within a second of a change. The default is to accept none. The server's
 // tls.Config must ask for certificates: with ClientAuth at tls.RequestClientCert.
 func WithClientCA(file string) Option { return func(s *settings) { s.clientCA = file } }
-
-// WithoutTokens accepts no bearer tokens, so that TokenReviews are never asked for.
-func WithoutTokens() Option { return func(s *settings) { s.noTokens = true } }
 
 // WithRenewal sets how long an accepted token, or a right, counts before the upstream is asked
 // again: the longest time for which a right that was taken away is still used. The upstream is

@@ -89,7 +89,7 @@ func (r *Reviews) delegate(config *rest.Config) error {
 	r.rights, err = authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: rights, AllowCacheTTL: r.cached(), DenyCacheTTL: r.refusal, WebhookRetryBackoff: &once,
 	}.New()
-	if err != nil || r.noTokens {
+	if err != nil {
 		return err
 	}
 	reviewed, err := webhooktoken.NewFromInterface(tokens, nil, once, 0, webhooktoken.AuthenticatorMetrics{

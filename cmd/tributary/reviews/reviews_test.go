@@ -139,8 +139,6 @@ func TestAudiences(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for want, options := range map[string][]reviews.Option{
 		"option 1 is nil":    {nil},
-		"add WithClientCA":   {reviews.WithoutTokens()},
-		"WithAudiences is":   {reviews.WithoutTokens(), reviews.WithClientCA("x"), reviews.WithAudiences("a")},
 		"audience is empty":  {reviews.WithAudiences("a", "")},
 		"WithRenewal(1ms)":   {reviews.WithRenewal(1e6)},
 		"WithRefusal(-1ns)":  {reviews.WithRefusal(-1)},
