@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/crd"
 )
@@ -100,10 +101,7 @@ func (f *follower) run(ctx context.Context) {
 				f.reconsider(e.Object) // it may have given a name back
 			}
 		}
-		select {
-		case <-time.After(rewatchPause):
-		case <-ctx.Done():
-		}
+		pace.Sleep(ctx, rewatchPause)
 	}
 }
 

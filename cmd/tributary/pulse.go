@@ -12,6 +12,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/tributary-go/tributary/internal/pace"
 )
 
 const (
@@ -66,8 +68,6 @@ func (l *lines) Write(b []byte) (int, error) {
 
 // run asks until ctx ends.
 func (p *pulse) run(ctx context.Context) {
-	ticker := time.NewTicker(pulseEvery)
-	defer ticker.Stop()
 	var told, looked time.Time
 	for ctx.Err() == nil {
 		asked := time.Now()
@@ -79,10 +79,7 @@ func (p *pulse) run(ctx context.Context) {
 			looked = asked
 			p.lookForAlarms(ctx)
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-		}
+		pace.Sleep(ctx, time.Until(asked.Add(pulseEvery)))
 	}
 }
 

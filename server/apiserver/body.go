@@ -33,7 +33,7 @@ func readBody(c call) ([]byte, error) {
 	case err != nil:
 		return nil, apierror.BadRequest("the body of the request could not be read: %v", err)
 	}
-	if *c.turn == nil {
+	if *c.turn == 0 {
 		*c.turn, err = c.server.turns.take(c.request.Context(), len(body))
 	}
 	return body, err

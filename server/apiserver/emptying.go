@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/internal/object"
 	"github.com/tributary-go/tributary/server/watchcache"
@@ -85,16 +86,7 @@ func (k *emptier[T]) look(ctx context.Context) {
 		for _, obj := range k.namespaces.cache.Snapshot().All() {
 			k.consider(obj)
 		}
-		wait(ctx, lookForEmptied)
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		pace.Sleep(ctx, lookForEmptied)
 	}
 }
 
@@ -112,7 +104,7 @@ func (k *emptier[T]) run(ctx context.Context, name string) {
 		}
 		k.mu.Unlock()
 		if again {
-			wait(ctx, pause)
+			pace.Sleep(ctx, pause)
 		}
 	}
 }

@@ -55,5 +55,5 @@ type call struct {
 	as      string // the kind that the client asks for; empty: the objects' own
 	server  *Server
 	watch   *preparedWatch // set for a watch that is to run
-	turn    **turn         // set for a write that has begun
+	turn    *turn          // set for a write that has begun
 }

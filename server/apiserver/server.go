@@ -87,7 +87,7 @@ func NewServer(options ...watchcache.Option) (*Server, error) {
 	if err := watchcache.Validate(options...); err != nil {
 		return nil, err
 	}
-	s := &Server{options: options, revision: watchcache.NewRevision()}
+	s := &Server{options: options, revision: watchcache.NewRevision(), turns: newTurns()}
 	s.closed, s.close = context.WithCancelCause(context.Background())
 	return s, nil
 }
@@ -316,12 +316,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample
 		err = r.Context().Err()
 	}
 	if err == nil {
-		var write *turn
-		defer func() {
-			if write != nil {
-				s.turns.give(write)
-			}
-		}()
+		var write turn
+		defer func() { s.turns.give(write) }()
 		err = serve(call{ResponseWriter: w, request: r, target: t, format: f, as: as, server: s, watch: &watch, turn: &write})
 	}
 	if err != nil {

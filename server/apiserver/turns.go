@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,70 +21,42 @@ const (
 
 // turns lets writes begin in the order of their arrival, as far as their bodies have room.
 type turns struct {
-	mu      sync.Mutex
-	taken   int // bytes
-	waiting []*turn
+	first  chan struct{} // of the only write that takes places, so that none waits for another's
+	places chan struct{} // that are taken, of smallestBody each
 }
 
-// turn is one write's.
-type turn struct {
-	bytes int
-	begun chan struct{} // closed when it may begin
+// turn is how many places a write has.
+type turn int
+
+func newTurns() turns {
+	return turns{first: make(chan struct{}, 1), places: make(chan struct{}, bodiesAtOnce/smallestBody)}
 }
 
 // take waits for a turn. Its error is a 429.
-func (t *turns) take(ctx context.Context, bytes int) (*turn, error) {
-	mine := &turn{bytes: max(bytes, smallestBody)}
-	t.mu.Lock()
-	if len(t.waiting) == 0 && t.taken+mine.bytes <= bodiesAtOnce {
-		t.taken += mine.bytes
-		t.mu.Unlock()
-		return mine, nil
-	}
-	mine.begun = make(chan struct{})
-	t.waiting = append(t.waiting, mine)
-	t.mu.Unlock()
+func (t turns) take(ctx context.Context, bytes int) (mine turn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, turnPatience)
 	defer cancel()
+	busy := apierrors.NewTooManyRequests("too many writes are under way: try again", 1)
 	select {
-	case <-mine.begun:
-		return mine, nil
+	case t.first <- struct{}{}:
+		defer func() { <-t.first }()
 	case <-ctx.Done():
-		t.leave(mine)
-		return nil, apierrors.NewTooManyRequests("too many writes are under way: try again", 1)
+		return 0, busy
 	}
+	for wanted := turn(max(1, (bytes+smallestBody-1)/smallestBody)); mine < wanted; mine++ {
+		select {
+		case t.places <- struct{}{}:
+		case <-ctx.Done():
+			t.give(mine)
+			return 0, busy
+		}
+	}
+	return mine, nil
 }
 
 // give ends a turn.
-func (t *turns) give(mine *turn) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.taken -= mine.bytes
-	t.beginLocked()
-}
-
-// leave takes a turn back that may have begun meanwhile.
-func (t *turns) leave(mine *turn) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	select {
-	case <-mine.begun:
-		t.taken -= mine.bytes
-	default:
-		for i, other := range t.waiting {
-			if other == mine {
-				t.waiting = append(t.waiting[:i], t.waiting[i+1:]...)
-				break
-			}
-		}
-	}
-	t.beginLocked()
-}
-
-func (t *turns) beginLocked() {
-	for len(t.waiting) > 0 && t.taken+t.waiting[0].bytes <= bodiesAtOnce {
-		t.taken += t.waiting[0].bytes
-		close(t.waiting[0].begun)
-		t.waiting = t.waiting[1:]
+func (t turns) give(mine turn) {
+	for range mine {
+		<-t.places
 	}
 }

@@ -15,18 +15,18 @@ import (
 // the order of their arrival, and are refused if that takes too long.
 func TestWritesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var all turns
-		var under []*turn
+		all := newTurns()
+		var under []turn
 		for range bodiesAtOnce / smallestBody {
 			one, err := all.take(t.Context(), 1)
 			require.NoError(t, err)
 			under = append(under, one)
 		}
-		var large, small atomic.Pointer[turn]
-		begin := func(into *atomic.Pointer[turn], bytes int) {
+		var large, small atomic.Int64
+		begin := func(into *atomic.Int64, bytes int) {
 			go func() {
 				if one, err := all.take(t.Context(), bytes); err == nil {
-					into.Store(one)
+					into.Store(int64(one))
 				}
 			}()
 			synctest.Wait()
@@ -35,15 +35,15 @@ func TestWritesTakeTurns(t *testing.T) {
 		begin(&small, 1)
 		all.give(under[0])
 		synctest.Wait()
-		require.Nil(t, large.Load(), "there is room for one half")
-		require.Nil(t, small.Load(), "it does not overtake")
+		require.Zero(t, large.Load(), "there is room for one half")
+		require.Zero(t, small.Load(), "it does not overtake")
 		all.give(under[1])
 		synctest.Wait()
-		require.NotNil(t, large.Load())
-		require.Nil(t, small.Load())
+		require.NotZero(t, large.Load())
+		require.Zero(t, small.Load())
 		all.give(under[2])
 		synctest.Wait()
-		require.NotNil(t, small.Load())
+		require.NotZero(t, small.Load())
 
 		began := time.Now()
 		_, err := all.take(t.Context(), 1)
@@ -57,13 +57,12 @@ func TestWritesTakeTurns(t *testing.T) {
 		_, err = all.take(gone, 1)
 		require.Error(t, err)
 
-		all.give(large.Load())
-		all.give(small.Load())
+		all.give(turn(large.Load()))
+		all.give(turn(small.Load()))
 		for _, one := range under[3:] {
 			all.give(one)
 		}
 		synctest.Wait()
-		require.Zero(t, all.taken)
-		require.Empty(t, all.waiting)
+		require.Empty(t, all.places)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/server/apiserver"
 )
 
@@ -217,14 +218,7 @@ func (r *Relay) kindOf(ctx context.Context, resource schema.GroupVersionResource
 // followRelease ends the copies whose Go types may lack fields, once the upstream is of a later
 // release.
 func (r *Relay) followRelease() {
-	ticker := time.NewTicker(releaseEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-r.over.Done():
-			return
-		}
+	for pace.Sleep(r.over, releaseEvery) {
 		if r.upstream.check(r.over) == nil && r.upstream.release() > r.minor {
 			r.endTyped()
 		}

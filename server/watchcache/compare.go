@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tributary-go/tributary/internal/pace"
 )
 
 const (
@@ -79,10 +81,8 @@ func (p *proof[T]) compareAll(ctx context.Context) {
 		p.mu.Lock()
 		pause = max(pause, time.Until(p.compareAt))
 		p.mu.Unlock()
-		select {
-		case <-ctx.Done():
+		if !pace.Sleep(ctx, pause) {
 			return
-		case <-time.After(pause):
 		}
 		pause = askEvery
 		w, options := p.listable(ctx)

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -282,10 +283,7 @@ func (p *proof[T]) askForProgress(ctx context.Context) {
 		if err != nil {
 			pause = askAgain
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		pace.Sleep(ctx, pause)
 	}
 }
 

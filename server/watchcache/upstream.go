@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -78,9 +79,7 @@ const (
 )
 
 func (s server[T]) Progress(ctx context.Context, since string) (after, until string, err error) {
-	select {
-	case <-time.After(progressDelay):
-	case <-ctx.Done():
+	if !pace.Sleep(ctx, progressDelay) {
 		return "", "", ctx.Err()
 	}
 	// A server's bookmarks are as new as the server's own cache, which a consistent list moves on.
