@@ -31,7 +31,7 @@ import (
 //
 // The file holds the objects as they are, Secrets too: its mode is 0600. Leave a kind out by not
 // opening a journal for it. An object that is deleted leaves the file when it is written anew,
-// which is once the changes are longer than the content.
+// which is once the changes are twice as long as the content.
 type Journal[T store.Object] struct {
 	cache    *Cache[T]
 	codec    codec[T]

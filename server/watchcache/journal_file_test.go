@@ -96,7 +96,7 @@ func equalStates(a, b map[string]string) bool {
 	return true
 }
 
-// TestAJournalDamagedAtEveryByte: damaged content is not used, and the changes end before the damage.
+// TestAJournalDamagedAtEveryByte: damaged content is not used, and changes end before the damage.
 func TestAJournalDamagedAtEveryByte(t *testing.T) {
 	file, had := writtenJournal(t)
 	folder, unused := t.TempDir(), 0

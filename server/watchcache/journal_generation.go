@@ -49,8 +49,9 @@ var (
 	errBehind  = errors.New("the disk is slower than the writes to the cache: the journal is begun anew")
 )
 
-// isLong reports whether the changes are longer than the content, and than least.
-func (g *generation[T]) isLong(least int64) bool { return g.size-g.base > max(g.base, least) }
+// isLong reports whether the changes are twice as long as the content, and than least. With as long
+// as that, half again of the processor time went into beginning anew.
+func (g *generation[T]) isLong(least int64) bool { return g.size-g.base > 2*max(g.base, least) }
 
 // follow writes what the file lacks. After a failure there is no such file any more. One of a
 // history that the cache no longer has is removed.

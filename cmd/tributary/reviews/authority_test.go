@@ -139,7 +139,7 @@ func TestClientCertificates(t *testing.T) {
 		"an empty UID":    {[]*signer{authority.sign(t, uid(""))}, 401},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, test.code, present(t.Context(), r, &passed{}, pods, "alice's", test.presented...).Code)
+			require.Equal(t, test.code, present(t.Context(), r, &passed{}, pods, "", test.presented...).Code)
 			if test.code != 200 {
 				return
 			}
