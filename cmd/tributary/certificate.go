@@ -270,7 +270,8 @@ func readPrivate(path string) ([]byte, error) {
 
 func checkPrivate(path string) error {
 	info, err := os.Stat(path)
-	if err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" { // which has no such modes
+	// Windows has no such modes.
+	if err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
 		err = fmt.Errorf("%s can be read by other users (mode %#o), who may know it: remove it, and the next start makes a new one",
 			path, info.Mode().Perm())
 	}

@@ -44,7 +44,7 @@ type Server struct {
 	// closed ends with Close. It is a context so that those of requests can be joined with it.
 	closed  context.Context
 	close   context.CancelCauseFunc // call it with errClosed
-	running entrance                // of requests that ServeHTTP answers, and of namespaces that are emptied
+	running entrance                // of requests, and of namespaces that are emptied
 }
 
 // described is a resource or a subresource as discovery and OpenAPI have it.

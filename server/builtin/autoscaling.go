@@ -83,11 +83,11 @@ func oldAutoscaler(h *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.Hori
 	return old
 }
 
-// copyEqual copies the fields that both versions call alike.
+// copyEqual copies the fields that both versions call alike, and that have the same types there.
 func copyEqual(from, into any) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from)
 	if err == nil {
-		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(content, into) // their types are equal
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(content, into)
 	}
 }
 

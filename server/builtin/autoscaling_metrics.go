@@ -49,7 +49,7 @@ func translated[M any](metric any, from int, word string) (m M) {
 				return strings.Split(source+"."+strings.ReplaceAll(names[version], "@", word), ".")
 			}
 			if value, found, _ := unstructured.NestedFieldNoCopy(given, path(from)...); found {
-				_ = unstructured.SetNestedField(made, value, path(1-from)...) // into maps of our own
+				_ = unstructured.SetNestedField(made, value, path(1-from)...) // our maps
 			}
 		}
 	}
