@@ -2,7 +2,6 @@ package watchcache
 
 import (
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/tributary-go/tributary/internal/pointer"
@@ -14,7 +13,8 @@ import (
 // watcher. The cache's mu guards it.
 type dispatch[T store.Object] struct {
 	everything lane[T]
-	triggers   []*trigger[T] // by key, field or label, and of selections without an equality
+	triggers   []*trigger[T]          // by key, by field, and of selections without an equality
+	labels     map[string]*trigger[T] // by label
 }
 
 // trigger tells objects apart by one value.
@@ -66,12 +66,26 @@ func (d *dispatch[T]) laneOf(s *selection[T], w *window[T]) *lane[T] {
 }
 
 func (d *dispatch[T]) trigger(e *equality[T]) *trigger[T] {
-	i := slices.IndexFunc(d.triggers, func(t *trigger[T]) bool { return t.source == e.source })
-	if i < 0 {
-		i = len(d.triggers)
-		d.triggers = append(d.triggers, &trigger[T]{source: e.source, of: e.of, lanes: map[string]*lane[T]{}})
+	if e.source.kind == byLabel {
+		if t := d.labels[e.source.label]; t != nil {
+			return t
+		}
 	}
-	return d.triggers[i]
+	for _, t := range d.triggers {
+		if t.source == e.source {
+			return t
+		}
+	}
+	t := &trigger[T]{source: e.source, of: e.of, lanes: map[string]*lane[T]{}}
+	if e.source.kind != byLabel {
+		d.triggers = append(d.triggers, t)
+		return t
+	}
+	if d.labels == nil {
+		d.labels = map[string]*trigger[T]{}
+	}
+	d.labels[e.source.label] = t
+	return t
 }
 
 // remove takes out a lane without members.
@@ -90,8 +104,18 @@ func (d *dispatch[T]) remove(l *lane[T]) {
 	if delete(lanes, key); l.keep != nil && len(lanes) == 0 {
 		delete(t.narrower, l.value)
 	}
-	if len(t.lanes)+len(t.narrower) == 0 {
-		d.triggers = slices.DeleteFunc(d.triggers, func(other *trigger[T]) bool { return other == t })
+	if len(t.lanes)+len(t.narrower) > 0 {
+		return
+	}
+	if t.source.kind == byLabel {
+		delete(d.labels, t.source.label)
+		return
+	}
+	for i, other := range d.triggers {
+		if other == t {
+			d.triggers = append(d.triggers[:i:i], d.triggers[i+1:]...)
+			return
+		}
 	}
 }
 
@@ -121,6 +145,9 @@ func (d *dispatch[T]) enter(c *change[T], woken *parked[T]) {
 	c.histories = c.fewHistories[:0]
 	for _, t := range d.triggers {
 		t.enter(c, into)
+	}
+	if len(d.labels) > 0 {
+		d.enterLabels(c, into)
 	}
 	if d.everything.readers > 0 { // which changes under the cache's mu
 		into(&d.everything, unseen)
@@ -159,10 +186,43 @@ func (t *trigger[T]) enterValue(value string, c *change[T], as effect, into func
 	}
 }
 
+// enterLabels looks at the labels that watchers select by, or at the object's if they are fewer.
+func (d *dispatch[T]) enterLabels(c *change[T], into func(*lane[T], effect)) {
+	var is, was map[string]string
+	if !pointer.None(c.now) {
+		is = c.now.GetLabels()
+	}
+	if !pointer.None(c.old) {
+		was = c.old.GetLabels()
+	}
+	if len(d.labels) <= len(is)+len(was) {
+		for _, t := range d.labels {
+			t.enter(c, into)
+		}
+		return
+	}
+	for label := range is {
+		if t := d.labels[label]; t != nil {
+			t.enter(c, into)
+		}
+	}
+	for label := range was {
+		if _, seen := is[label]; seen {
+			continue
+		}
+		if t := d.labels[label]; t != nil {
+			t.enter(c, into)
+		}
+	}
+}
+
 // each yields every lane.
 func (d *dispatch[T]) each(do func(*lane[T])) {
 	do(&d.everything)
 	for _, t := range d.triggers {
+		t.each(do)
+	}
+	for _, t := range d.labels {
 		t.each(do)
 	}
 }

@@ -33,7 +33,7 @@ const ListedWeight = listedWeight
 func HeldBy[T store.Object](c *Cache[T]) (h Held) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h.Triggers = len(c.dispatch.triggers)
+	h.Triggers = len(c.dispatch.triggers) + len(c.dispatch.labels)
 	c.dispatch.each(func(l *lane[T]) {
 		h.Members += l.readers
 		if room := cap(l.changes); room > len(l.few) {

@@ -17,7 +17,7 @@ type stats struct {
 	proven, unproven         atomic.Uint64
 	cut                      [causes]atomic.Uint64
 	watchers                 atomic.Int64
-	waits                    lag // of reads
+	readsWaited, waited      atomic.Int64 // waited in nanoseconds
 	lags                     [stages]lag
 }
 
@@ -98,7 +98,8 @@ func (w *window[T]) capacity() int {
 
 // waitedFor measures a read that had to wait for a version.
 func (s *stats) waitedFor(since time.Time) {
-	s.waits.observe(time.Since(since))
+	s.readsWaited.Add(1)
+	s.waited.Add(int64(time.Since(since)))
 }
 
 func (s *stats) proved(err error) {
@@ -137,8 +138,8 @@ var table = metrics.NewTable([]string{"server", "group", "resource"},
 	metrics.Counter("apiserver_cache_list_returned_objects_total", "Objects returned for LIST requests.", func(n numbers) uint64 { return n.returned.Load() }),
 	metrics.By("success", numbers.reads,
 		metrics.Counter("apiserver_watch_cache_consistent_read_total", "Reads that waited for a proof that the copy is fresh.", metrics.Itself[uint64])),
-	metrics.Counter("apiserver_watch_cache_read_wait_seconds_count", "Reads that waited for a version.", func(n numbers) uint64 { return n.waits.count.Load() }),
-	metrics.Counter("apiserver_watch_cache_read_wait_seconds_sum", "How long reads waited for a version.", func(n numbers) time.Duration { return time.Duration(n.waits.sum.Load()) }),
+	metrics.Counter("apiserver_watch_cache_read_wait_seconds_count", "Reads that waited for a version.", func(n numbers) int64 { return n.readsWaited.Load() }),
+	metrics.Counter("apiserver_watch_cache_read_wait_seconds_sum", "How long reads waited for a version.", func(n numbers) time.Duration { return time.Duration(n.waited.Load()) }),
 	metrics.Gauge("tributary_watch_cache_objects", "Objects held.", func(n numbers) int { return n.objects }),
 	metrics.Gauge("tributary_watch_cache_watchers", "Open watches.", func(n numbers) int64 { return n.watchers.Load() }),
 	metrics.Gauge("tributary_watch_cache_events", "Events that the watch cache holds.", func(n numbers) int { return n.events }),
@@ -149,9 +150,11 @@ var table = metrics.NewTable([]string{"server", "group", "resource"},
 	metrics.By("stage", numbers.lagsByStage,
 		metrics.Counter("tributary_watch_cache_delivery_lag_seconds_sum",
 			"Time of measured changes in a stage: store, from the write to the window; take, until a watcher has it; write, until the watcher is asked for more.",
-			func(l *lag) time.Duration { return time.Duration(l.sum.Load()) }),
-		metrics.Counter("tributary_watch_cache_delivery_lag_seconds_count", "Measurements in a stage: one write in 64, and its deliveries.",
-			func(l *lag) uint64 { return l.count.Load() }),
+			func(c counted) time.Duration { return c.sum }),
+		metrics.Counter("tributary_watch_cache_delivery_lag_seconds_count", "Measurements in a stage: one write in 64, and its deliveries.", counted.count),
+		metrics.By("le", counted.buckets,
+			metrics.Counter("tributary_watch_cache_delivery_lag_seconds_bucket", "Measurements in a stage of this many seconds at most.",
+				metrics.Itself[uint64])),
 	),
 )
 
