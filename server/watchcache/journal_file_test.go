@@ -246,7 +246,7 @@ func TestTwoProcessesDoNotWriteOneJournal(t *testing.T) {
 	}
 	require.NoError(t, first.journal.Status().Err)
 	require.Len(t, lines, 1)
-	require.Contains(t, lines[0], "another process writes it")
+	require.Contains(t, lines[0], "it is in use")
 	require.ErrorContains(t, second.journal.Status().Err, "it is in use: give each writer a path of its own")
 	first.journal.Abandon()
 	second.journal.Step(ctx, 0)
