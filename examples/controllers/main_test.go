@@ -46,7 +46,7 @@ func TestCountPods(t *testing.T) {
 			return pods.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, OwnerReferences: []metav1.OwnerReference{owner}}})
 		}
 		counted := func() string {
-			time.Sleep(time.Second) // of the bubble's
+			synctest.Wait() // nothing is left to be done
 			now, err := sets.Origin().Get("ns", "web")
 			require.NoError(t, err)
 			return now.Annotations["example.com/pods"]
@@ -96,7 +96,8 @@ func TestKeepBuckets(t *testing.T) {
 		}})
 		outside := &shelf{ready: map[string]bool{}}
 		shown := func(after time.Duration) map[string]bool {
-			time.Sleep(after)
+			time.Sleep(after) // of the bubble's
+			synctest.Wait()
 			outside.mu.Lock()
 			defer outside.mu.Unlock()
 			return maps.Clone(outside.ready)
@@ -104,7 +105,7 @@ func TestKeepBuckets(t *testing.T) {
 		start(t, func(ctx context.Context) error {
 			return keepBuckets(ctx, made.Server().Config(), outside, filepath.Join(t.TempDir(), "checkpoint"))
 		})
-		require.Equal(t, map[string]bool{"ns/photos": false}, shown(time.Second))
+		require.Equal(t, map[string]bool{"ns/photos": false}, shown(0))
 		require.Equal(t, map[string]bool{"ns/photos": true}, shown(time.Minute))
 		now, err := made.Origin().Get("ns", "photos")
 		require.NoError(t, err)
