@@ -201,8 +201,8 @@ func TestUnionWithoutMembers(t *testing.T) {
 // TestRunNamesTheHandlerThatItWaitsFor, once.
 func TestRunNamesTheHandlerThatItWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log []string
-		logger := funcr.New(func(_, line string) { log = append(log, line) }, funcr.Options{})
+		log := make(chan string, 9)
+		logger := funcr.New(func(_, line string) { log <- line }, funcr.Options{})
 		pods := informer.New(newPods(t, "a").ListerWatcher())
 		end := make(chan struct{})
 		for name, handle := range map[string]func(informer.Event[*corev1.Pod]){
@@ -219,8 +219,9 @@ func TestRunNamesTheHandlerThatItWaitsFor(t *testing.T) {
 		cancel()
 		time.Sleep(time.Minute)
 		require.Len(t, log, 1)
-		require.Contains(t, log[0], `"Run has ended, and waits for a handler" "error"="the handler has not returned from an event"`)
-		require.Contains(t, log[0], `"handler"="slow"`)
+		line := <-log
+		require.Contains(t, line, `"Run has ended, and waits for a handler" "error"="the handler has not returned from an event"`)
+		require.Contains(t, line, `"handler"="slow"`)
 		close(end)
 		require.NoError(t, <-ended)
 	})
