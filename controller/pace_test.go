@@ -167,6 +167,7 @@ func TestNoFeeds(t *testing.T) {
 		c.AddPatient("a", "b")
 		c.Add("c", "d")
 		stop := run(t.Context(), c)
+		synctest.Wait()
 		require.Equal(t, []string{"c", "d", "a", "b"}, order)
 		require.NoError(t, c.Ready(time.Minute))
 		require.NoError(t, stop())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,14 +27,14 @@ func TestAControllerOnThePage(t *testing.T) {
 		server.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"}})
 		pods := informer.New(server.ListerWatcher())
 		hang := make(chan struct{})
-		failing := true
+		var good atomic.Bool
 		c := &controller.Controller[string]{
 			Feeds: []controller.Feed[string]{controller.For(pods)}, Copies: []controller.Runner{pods},
 			Reconcile: func(_ context.Context, key string) error {
 				switch {
 				case key == "hangs":
 					<-hang
-				case failing:
+				case !good.Load():
 					return errors.New("no quota")
 				}
 				return nil
@@ -57,7 +58,7 @@ func TestAControllerOnThePage(t *testing.T) {
 		require.Equal(t, []string{"key_failing"}, shown.Classes)
 		require.Equal(t, []string{"ns/a: no quota"}, shown.Causes)
 		require.NotEmpty(t, shown.Advice)
-		failing = false
+		good.Store(true)
 		time.Sleep(time.Minute)
 		shown = row()
 		require.Equal(t, status.Synced, shown.State, "%v", shown)
