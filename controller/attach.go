@@ -11,18 +11,18 @@ import (
 
 // attachments are the feeds that come and go while a controller runs.
 type attachments[K comparable] struct {
-	mu      sync.Mutex // guards the fields below
-	all     map[*attachment[K]]bool
-	ctx     context.Context // of Run; nil before that
-	c       *Controller[K]
-	running sync.WaitGroup
+	mu    sync.Mutex // guards the fields below
+	all   map[*attachment[K]]bool
+	c     *Controller[K]
+	feeds *loop.Parts     // of Run
+	ctx   context.Context // of Run; nil before that
 }
 
 type attachment[K comparable] struct {
-	feed  Feed[K]
-	left  context.Context // ends with detach
+	feed Feed[K]
+	// Both are nil before it runs.
 	leave context.CancelFunc
-	ended chan struct{} // closed when the feed has returned; nil before it runs
+	ended chan struct{} // closed when it has left
 }
 
 // Attach adds a feed that may go again, such as that of a cluster that joins. Its keys are called
@@ -37,7 +37,6 @@ func (c *Controller[K]) Attach(f Feed[K]) (detach func(), err error) {
 		return nil, errors.New("controller: Attach: with a Checkpoint, all feeds are in Feeds")
 	}
 	a := &attachment[K]{feed: f}
-	a.left, a.leave = context.WithCancel(context.Background())
 	set := &c.attached
 	set.mu.Lock()
 	defer set.mu.Unlock()
@@ -50,64 +49,49 @@ func (c *Controller[K]) Attach(f Feed[K]) (detach func(), err error) {
 }
 
 // start runs the feeds that were attached before Run, and has later ones run at once.
-func (s *attachments[K]) start(ctx context.Context, c *Controller[K]) {
+func (s *attachments[K]) start(ctx context.Context, c *Controller[K], feeds *loop.Parts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ctx, s.c = ctx, c
+	s.ctx, s.c, s.feeds = ctx, c, feeds
 	for a := range s.all {
 		s.runLocked(a)
 	}
 }
 
+// runLocked runs a feed beside those of Run. Its end is not theirs.
 func (s *attachments[K]) runLocked(a *attachment[K]) {
 	if s.ctx == nil || s.ctx.Err() != nil {
 		return
 	}
-	a.ended = make(chan struct{})
-	s.running.Go(func() {
+	ctx, leave := context.WithCancel(s.ctx)
+	a.leave, a.ended = leave, make(chan struct{})
+	s.feeds.Go(ctx, fmt.Sprintf("an attached feed (%s)", a.feed.name), func(ctx context.Context) error {
 		defer close(a.ended)
-		ctx, cancel := context.WithCancel(s.ctx)
-		defer cancel()
-		defer context.AfterFunc(a.left, cancel)()
 		if err := a.feed.run(ctx, s.c, -1, func(func() bool) {}); err != nil {
 			s.c.log.Error(err, "A feed has ended", "feed", a.feed.name)
 		}
+		<-ctx.Done()
+		return nil
 	})
 }
 
 func (s *attachments[K]) detach(a *attachment[K]) {
-	a.leave()
 	s.mu.Lock()
 	delete(s.all, a)
-	ended := a.ended
+	leave, ended := a.leave, a.ended
 	s.mu.Unlock()
-	if ended != nil {
+	if leave != nil {
+		leave()
 		<-ended
 	}
 }
 
-func (s *attachments[K]) feeds() (all []Feed[K]) {
+// present are the feeds that are attached now.
+func (s *attachments[K]) present() (all []Feed[K]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for a := range s.all {
 		all = append(all, a.feed)
 	}
 	return all
-}
-
-// wait waits for all feeds, and names those that still run when over closes.
-func (s *attachments[K]) wait(over <-chan struct{}) (left []string) {
-	if loop.Within(over, &s.running) {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for a := range s.all {
-		select {
-		case <-a.ended:
-		default:
-			left = append(left, fmt.Sprintf("an attached feed (%s)", a.feed.name))
-		}
-	}
-	return left
 }

@@ -111,7 +111,7 @@ func (c *Controller[K]) AddAll() {
 	if phase, _ := c.life.Now(); phase < Working {
 		return
 	}
-	for _, f := range slices.Concat(c.Feeds, c.attached.feeds()) {
+	for _, f := range slices.Concat(c.Feeds, c.attached.present()) {
 		f.all(func(keys []K) { c.AddPatient(keys...) })
 	}
 }
@@ -157,10 +157,9 @@ func (c *Controller[K]) Run(ctx context.Context) error {
 			})
 		})
 	}
-	c.attached.start(feeding, c)
+	c.attached.start(feeding, c, feeds)
 	left := c.work(calling, feeding, over.Done())
 	left = append(left, feeds.Wait(over.Done())...)
-	left = append(left, c.attached.wait(over.Done())...)
 	release()
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), leave)
 	defer cancel()

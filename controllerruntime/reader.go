@@ -35,8 +35,9 @@ func (c *collection) get(key client.ObjectKey, out client.Object, options *clien
 	return c.give(obj, key, out, c.asIs(obj, uncopied(config, options.UnsafeDisableDeepCopy)))
 }
 
-// asIs reports whether a reader gets an object itself: its own, of a packed kind, or the cache's if
-// it asks for that. One that asks so gets no kind of a Go type, as from controller-runtime.
+// asIs reports whether a read returns the object itself and no copy. Objects of packed kinds are
+// decoded for the reader alone; others are returned so with UnsafeDisableDeepCopy. With that option
+// an object of a Go type does not state its kind, as in controller-runtime.
 func (c *collection) asIs(obj object, uncopied bool) bool {
 	if c.packed && !(uncopied && c.kind.form == typed) {
 		c.stateKind(obj)

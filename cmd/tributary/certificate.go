@@ -278,18 +278,10 @@ func checkPrivate(path string) error {
 	return err
 }
 
-// writePrivate replaces a file as a whole; its owner alone can read it.
+// writePrivate replaces a file as a whole; its owner alone can read it. The error names it.
 func writePrivate(path string, data []byte) error {
-	file, err := ownfile.Begin(path)
-	if err != nil {
-		return err
+	if err := ownfile.Replace(path, data); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	defer file.Close()
-	if _, err = file.Write(data); err == nil {
-		err = ownfile.Commit(file, path)
-	}
-	if err != nil {
-		ownfile.Discard(file)
-	}
-	return err
+	return nil
 }

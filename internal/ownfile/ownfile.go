@@ -55,6 +55,28 @@ func Discard(file *os.File) {
 	_ = os.Remove(file.Name())
 }
 
+// Replace replaces a file as a whole, readable by its owner alone, and syncs it.
+func Replace(path string, data []byte) error {
+	file, err := Begin(path)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err == nil {
+		err = file.Sync()
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = Commit(file, path)
+	}
+	if err != nil {
+		Discard(file)
+	}
+	return WithoutPath(err)
+}
+
 // RemoveStale removes the temporary files of a path that ended processes have left. A file that
 // cannot be removed stays: it is never read.
 func RemoveStale(path string) {

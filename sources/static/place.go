@@ -41,7 +41,7 @@ func (p place) remounted(before place) bool {
 }
 
 // unmounted reports whether the folder is on another mount than when it last had manifests, and
-// lacks some of them. One that has others is the new place once the grace is over.
+// lacks some of them. If other manifests are there, the new mount is accepted after the grace.
 func (f *files[T]) unmounted(found listing) bool {
 	if !found.place.remounted(f.place) {
 		return false

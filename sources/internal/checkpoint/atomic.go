@@ -24,28 +24,6 @@ func CheckFolder(path string) error {
 	return nil
 }
 
-// writeAtomically replaces a file as a whole, readable by its owner alone.
-func writeAtomically(path string, data []byte) error {
-	file, err := ownfile.Begin(path)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = ownfile.Commit(file, path)
-	}
-	if err != nil {
-		ownfile.Discard(file)
-	}
-	return ownfile.WithoutPath(err)
-}
-
 // readPrivate reads a file of bounded length that only its owner may write.
 func readPrivate(path string, limit int64) ([]byte, error) {
 	file, _, err := ownfile.Open(path)

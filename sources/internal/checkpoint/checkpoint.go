@@ -65,7 +65,7 @@ func In[S any](folder, node, name string, content Content[S]) File[S] {
 func (c File[S]) Save(state S) error {
 	data, err := c.seal(state)
 	if err == nil {
-		err = writeAtomically(c.path, data)
+		err = ownfile.Replace(c.path, data)
 	}
 	if err != nil {
 		return fmt.Errorf("checkpoint %s: %w", c.path, err)
