@@ -102,7 +102,10 @@ func newFeed[T, E store.Object, K comparable](
 				return err
 			}
 			defer h.Remove()
-			if err := h.WaitSynced(ctx); err == nil {
+			if err = h.WaitSynced(ctx); err == nil {
+				err = copy.WaitSynced(ctx) // the copy says so a moment later, and nothing else tells the loop
+			}
+			if err == nil {
 				told(h.CaughtUp)
 			} else if ctx.Err() == nil {
 				return err
