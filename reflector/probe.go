@@ -429,7 +429,7 @@ const maxClaims = 8
 // listed takes in a list. If it was consistent, it is the proof itself, and of a history in which
 // older claims may not exist.
 func (p *proof) listed(version string, asked time.Time, consistent bool) {
-	p.compared = wall(asked)
+	p.compared = asked
 	if consistent {
 		p.at, p.claims = p.compared, nil
 		return
@@ -441,7 +441,6 @@ func (p *proof) listed(version string, asked time.Time, consistent bool) {
 // named takes in a claim, and the version that the copy has by now. Older claims of newer versions
 // are of a history that the server has no more.
 func (p *proof) named(c claim, held string) {
-	c.asked = wall(c.asked)
 	if n := len(p.claims); n > 0 && !c.asked.After(p.claims[n-1].asked) { // it is known
 		p.reached(held)
 		return

@@ -554,18 +554,6 @@ func TestAServerThatStartsRefusesProbes(t *testing.T) {
 	})
 }
 
-// TestTimesOfStatusAreWallTimes: monotonic time stands still while a machine is suspended.
-func TestTimesOfStatusAreWallTimes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r, _ := follow(t, newCluster("500"))
-		s := r.Status()
-		require.NotContains(t, s.ProvenAt.String(), "m=")
-		suspended := s
-		suspended.ProvenAt = time.Now().Round(0).Add(-time.Hour)
-		require.Equal(t, reflector.Stale, suspended.Verdict(3*time.Minute).Class)
-	})
-}
-
 // TestAWriteIntoTheCacheIsDrift: a program writes into objects that it read, against the rule. A
 // probe decodes its object alone, so that it sees the write; the relist takes no object over, also
 // of a collection of which a list compares a part.

@@ -188,7 +188,7 @@ func (k *statusKeeper) follows() bool {
 }
 
 // interrupted takes in the end of a stream that may hide a loss, or a restart of the server.
-func (k *statusKeeper) interrupted(at time.Time) { k.change(func(*Status) { k.proof.cut = wall(at) }) }
+func (k *statusKeeper) interrupted(at time.Time) { k.change(func(*Status) { k.proof.cut = at }) }
 
 // comparison is when the content was last compared, and when it was cut off from the server.
 func (k *statusKeeper) comparison() (cut, compared time.Time) {
@@ -200,7 +200,7 @@ func (k *statusKeeper) comparison() (cut, compared time.Time) {
 // compare notes a comparison. It reports whether that, and the proof, make up for an interruption.
 func (k *statusKeeper) compare(asked time.Time) (caughtUp bool) {
 	k.change(func(s *Status) {
-		k.proof.compared = wall(asked)
+		k.proof.compared = asked
 		caughtUp = k.caughtUpLocked()
 	})
 	return caughtUp

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/age"
 	"github.com/tributary-go/tributary/internal/null"
 )
 
@@ -92,14 +93,13 @@ var (
 // Verdict judges the copy as it is now. It is right if Run keeps it, a whole state has been read,
 // nothing contradicts it, at most one object in twenty is unusable, and it is proven to have been
 // the server's state at a moment within maxStaleness. Zero asks for a proof of any age.
-//
-// Wall time decides, because monotonic time stands still while a machine is suspended.
+// The age of a proof counts the time for which the machine was suspended.
 func (s Status) Verdict(maxStaleness time.Duration) Verdict {
 	return s.verdict(time.Now(), maxStaleness)
 }
 
 func (s Status) verdict(now time.Time, maxStaleness time.Duration) Verdict {
-	age := wall(now).Sub(wall(s.ProvenAt))
+	old := age.At(now, s.ProvenAt)
 	if v := s.ofParts(now, maxStaleness); v.Class != OK {
 		return v
 	}
@@ -123,9 +123,9 @@ func (s Status) verdict(now time.Time, maxStaleness time.Duration) Verdict {
 		return s.not(Undecodable, fmt.Errorf("%d objects cannot be used, of %d in the newest list", s.Unusable, s.Listed))
 	case s.ProvenAt.IsZero():
 		return s.not(MayBeOld, errMayBeOld)
-	case maxStaleness > 0 && age > maxStaleness:
+	case maxStaleness > 0 && old > maxStaleness:
 		return s.not(Stale, fmt.Errorf("proven for %s, which is %s ago; allowed are %s",
-			s.ProvenAt.Format(time.TimeOnly), age.Round(time.Millisecond), maxStaleness))
+			s.ProvenAt.Format(time.TimeOnly), old.Round(time.Millisecond), maxStaleness))
 	}
 	return Verdict{Class: OK}
 }
@@ -158,9 +158,6 @@ func (s Status) not(class Class, why error) Verdict {
 	}
 	return Verdict{class, why}
 }
-
-// wall is a time without its monotonic reading.
-func wall(t time.Time) time.Time { return t.Round(0) }
 
 // Readier is a copy that can be asked whether it is good enough to act on; a [Reflector] of any
 // type is one.

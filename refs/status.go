@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tributary-go/tributary/internal/age"
 	"github.com/tributary-go/tributary/internal/causes"
 	"github.com/tributary-go/tributary/internal/pointer"
 	"github.com/tributary-go/tributary/metrics"
@@ -143,7 +144,7 @@ func (s Status) Verdict(maxStaleness time.Duration) reflector.Verdict {
 	for _, class := range s.classes() {
 		return reflector.Verdict{Class: class, Err: s.why[class]}
 	}
-	if silence := time.Since(s.LastContact); maxStaleness > 0 && !s.LastContact.IsZero() && silence > maxStaleness {
+	if silence := age.Of(s.LastContact); maxStaleness > 0 && !s.LastContact.IsZero() && silence > maxStaleness {
 		return reflector.Verdict{Class: reflector.Stale, Err: &Error{
 			Name: s.quiet, Class: reflector.Stale, Since: s.LastContact,
 			Err: fmt.Errorf("nothing heard for %s, allowed are %s", silence.Round(time.Millisecond), maxStaleness),

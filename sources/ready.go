@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/age"
 	"github.com/tributary-go/tributary/reflector"
 )
 
@@ -88,7 +89,7 @@ func (s *Sources) kept() error {
 // copy of an API server's pods is proven by its reflector, and must have a resource version: an
 // empty cache between client and server has none.
 func (s Status) Verdict(maxStaleness time.Duration) reflector.Verdict {
-	age := ageOf(s.proof())
+	old := age.Of(s.proof())
 	switch {
 	case s.Phase == reflector.Idle:
 		return s.not(reflector.NotRun, "Run has not been called")
@@ -102,17 +103,13 @@ func (s Status) Verdict(maxStaleness time.Duration) reflector.Verdict {
 		return reflector.Verdict{Class: reflector.Class(classOf(s.Doubt)), Err: fmt.Errorf("%s: %w", s.Source, s.Doubt)}
 	case s.Reflector != nil:
 		return s.reflected(maxStaleness)
-	case s.StaleAfter == 0 || maxStaleness == 0 || age <= maxStaleness:
+	case s.StaleAfter == 0 || maxStaleness == 0 || old <= maxStaleness:
 		return reflector.Verdict{Class: reflector.OK}
 	case s.Doubt != nil:
-		return s.not(reflector.Stale, fmt.Sprintf("not proven for %s, allowed are %s", age.Round(time.Millisecond), maxStaleness))
+		return s.not(reflector.Stale, fmt.Sprintf("not proven for %s, allowed are %s", old.Round(time.Millisecond), maxStaleness))
 	}
-	return s.not(reflector.Stale, fmt.Sprintf("nothing heard for %s, allowed are %s", age.Round(time.Millisecond), maxStaleness))
+	return s.not(reflector.Stale, fmt.Sprintf("nothing heard for %s, allowed are %s", old.Round(time.Millisecond), maxStaleness))
 }
-
-// ageOf is how long ago a moment was, by the clock that says more: monotonic time stands still
-// while a machine is suspended, and wall time may be set back.
-func ageOf(at time.Time) time.Duration { return max(time.Since(at), time.Since(at.Round(0))) }
 
 // proof is when the state was proven last, for a source without a reflector.
 func (s Status) proof() time.Time {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tributary-go/tributary/internal/age"
 	"github.com/tributary-go/tributary/internal/following"
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/reflector"
@@ -21,7 +22,7 @@ var (
 		metrics.Gauge("tributary_sources_restored", "1 while the state is a checkpoint's.", func(s Status) bool { return s.Restored }),
 		metrics.By("class", Status.notRight,
 			metrics.Gauge("tributary_sources_not_right", "1 while the state is not right, whatever the age of its proof; the class says why.", metrics.Itself[bool])),
-		metrics.Gauge("tributary_sources_stale", "1 while the state's proof is older than the source permits.", func(s Status) bool { return ageOf(s.expires()) > 0 }),
+		metrics.Gauge("tributary_sources_stale", "1 while the state's proof is older than the source permits.", func(s Status) bool { return age.Of(s.expires()) > 0 }),
 		metrics.Gauge("tributary_sources_incomplete", "1 while a problem may hide a pod.", func(s Status) bool { return !s.whole() }),
 		metrics.Gauge("tributary_sources_doubted", "1 while the answers of the source prove nothing.", func(s Status) bool { return s.Doubt != nil }),
 		metrics.Gauge("tributary_sources_proven_timestamp_seconds", "When an answer of the source was a proof last.", func(s Status) time.Time { return s.ProvenAt }),

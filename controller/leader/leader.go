@@ -25,6 +25,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
+
+	"github.com/tributary-go/tributary/internal/age"
 )
 
 // Election is the election among replicas with a Lease of one namespace and name. Set its fields
@@ -145,7 +147,7 @@ func (e *Election) giveBack(ctx context.Context, lock *timed) {
 // RenewDeadline, by this process's own clock. It does not block.
 func (e *Election) Leads() bool {
 	t := e.leads.Load()
-	return t != nil && t.lead.Err() == nil && time.Since(*t.lock.renewed.Load()) < e.deadline()
+	return t != nil && t.lead.Err() == nil && age.Of(*t.lock.renewed.Load()) < e.deadline()
 }
 
 // timed is a lock that knows when its last write that has succeeded was sent.

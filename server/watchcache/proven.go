@@ -3,6 +3,8 @@ package watchcache
 import (
 	"context"
 	"time"
+
+	"github.com/tributary-go/tributary/internal/age"
 )
 
 // Proof says whether a cache can prove that a read without a version misses no write.
@@ -113,7 +115,7 @@ func (p *proof[T]) renew() *question {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case time.Since(p.askedAt) < proofAge:
+	case age.Of(p.askedAt) < proofAge:
 		return nil
 	case p.asking != nil:
 		return p.asking
