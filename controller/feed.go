@@ -103,7 +103,7 @@ func newFeed[T, E store.Object, K comparable](
 			}
 			defer h.Remove()
 			if err = h.WaitSynced(ctx); err == nil {
-				err = copy.WaitSynced(ctx) // the copy says so a moment later, and nothing else tells the loop
+				err = copy.WaitSynced(ctx) // it is a moment later, and nothing else tells the loop
 			}
 			if err == nil {
 				told(h.CaughtUp)

@@ -24,8 +24,9 @@
 //  3. A source never waits for another source, nor for the reader of Updates. A reader keeps up
 //     with a source if at most 64 states are pending, none of them older than 50 ms. It is told
 //     each state, in order. For a late reader, pending states are coalesced into the newest one
-//     until it has read everything: ADD then REMOVE is nothing, ADD then UPDATE is an ADD of the
-//     newer pod. So memory is bounded by the number of pods.
+//     until it has read everything: ADD then UPDATE is an ADD of the newer pod, and ADD then REMOVE
+//     is nothing but a count in [Status].Missed; an [Observer] hears of such a pod, too. So memory
+//     is bounded by the number of pods.
 //  4. A bad manifest costs only itself, and keeps its last known good pods. [Sources.Status] names
 //     the file, the URL or the object, and the reason. No content, header or password of a manifest
 //     is in any message.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources/internal/access"
+	"github.com/tributary-go/tributary/store"
 )
 
 const (
@@ -56,6 +57,9 @@ type feed struct {
 	cancel   context.CancelFunc
 	removed  bool // by Remove: the feed goes once everything is told
 	pending  []state
+	known    Pods // the last state that the reader was told whole
+	passed   Pods // the newest state of which the missed pods are counted
+	missed   int
 	telling  bool      // the reader has only a part of the state that was popped last
 	since    time.Time // when the oldest unread state was set; zero: there is none
 	seen     bool
@@ -121,6 +125,9 @@ func (f *feed) mergeLocked(next state) {
 		f.since = next.at
 	}
 	next.at = f.since
+	for _, state := range append(f.pending, next) {
+		f.passLocked(state.pods)
+	}
 	clear(f.pending)
 	f.pending = append(f.pending[:0], next)
 	f.due.Store(true)
@@ -128,6 +135,19 @@ func (f *feed) mergeLocked(next state) {
 	case f.merged <- struct{}{}:
 	default: // the loop has not heard the last one yet
 	}
+}
+
+// passLocked goes on to a state. Pods that have gone since the one before, and that the reader was
+// not told of, have been missed.
+func (f *feed) passLocked(next Pods) {
+	for c := range store.Diff(f.passed, next) {
+		if c.Deleted() {
+			if told, ok := f.known.Get(c.Key); !ok || told.UID != c.Old.UID {
+				f.missed++
+			}
+		}
+	}
+	f.passed = next
 }
 
 // pop takes the oldest pending state. For an overdue reader, it takes the newest in place of all.
@@ -143,7 +163,7 @@ func (f *feed) pop() (state, bool) {
 	next := f.pending[0]
 	f.pending = slices.Delete(f.pending, 0, 1) // which keeps the memory for the next one
 	f.due.Store(len(f.pending) > 0 || f.removed)
-	f.telling, f.since = true, next.at
+	f.telling, f.since, f.passed = true, next.at, next.pods
 	select {
 	case <-f.merged: // it was sent before this state was taken
 	default:
@@ -154,7 +174,7 @@ func (f *feed) pop() (state, bool) {
 func (f *feed) told(state state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.seen, f.telling, f.since = f.seen || !state.restored, false, time.Time{}
+	f.seen, f.telling, f.since, f.known = f.seen || !state.restored, false, time.Time{}, state.pods
 	if len(f.pending) > 0 {
 		f.since = f.pending[0].at
 	}
@@ -281,7 +301,7 @@ func (f *feed) status() Status {
 	}
 	s := Status{
 		Source: f.name, Phase: f.phaseLocked(), Seen: f.seen, Pods: f.state().Len(), LastSet: f.lastSet, Restored: f.restored,
-		Pending: len(f.pending), Updates: updates, Reflector: copied, Report: report, Optional: f.optional,
+		Pending: len(f.pending), Missed: f.missed, Updates: updates, Reflector: copied, Report: report, Optional: f.optional,
 	}
 	if f.telling {
 		s.Pending++

@@ -1,9 +1,11 @@
 package sources
 
 import (
+	"iter"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/sources/internal/live"
 	"github.com/tributary-go/tributary/sources/manifest"
@@ -78,11 +80,41 @@ func (s *Sources) Merged() []MergedPod {
 	return all
 }
 
-// merged joins the pods of one key (namespace/name). It is zero if no feed has any.
-func merged(feeds []*feed, key string) MergedPod {
+// UIDs yields the UIDs by which the pod is known. A static pod has up to three: as its manifest,
+// the kubelet and its mirror have it. A mirror names the one by which the kubelet runs the pod.
+func (p MergedPod) UIDs() iter.Seq[types.UID] {
+	return func(yield func(types.UID) bool) {
+		for _, pod := range []*corev1.Pod{p.Pod, p.Live, p.Mirror} {
+			if pod == nil {
+				continue
+			}
+			for _, uid := range []types.UID{pod.UID, types.UID(pod.Annotations[manifest.MirrorAnnotation])} {
+				if uid != "" && !yield(uid) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Is reports whether two states are of one pod: they have a UID in common.
+func (p MergedPod) Is(other MergedPod) bool {
+	for uid := range p.UIDs() {
+		for one := range other.UIDs() {
+			if uid == one {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// merged joins the pods of one key (namespace/name) in the states of feeds. It is zero if there are
+// none.
+func merged(feeds []*feed, key string, state func(*feed) Pods) MergedPod {
 	var all joining
 	for _, f := range feeds {
-		if pod, ok := f.state().Get(key); ok {
+		if pod, ok := state(f).Get(key); ok {
 			all.add(f, pod)
 		}
 	}

@@ -12,17 +12,24 @@ import (
 
 // Observer follows the pods of the node beside the reader of Updates: see [Sources.Observe].
 type Observer struct {
-	// Changed is called when a source has set a state, before the reader of Updates is told. pods
-	// yields each pod that the source changed, by namespace/name, as [Sources.Merged] joins it now.
-	// If no source has a pod of the name any more, its MergedPod is zero. There is one call at a
-	// time. The source waits for the call.
-	Changed func(pods iter.Seq2[string, MergedPod])
+	// Changed is called when a source has set a state, before the reader of Updates is told, also
+	// of states that a late reader misses. changes yields each pod that the source changed. There
+	// is one call at a time. The source waits for the call.
+	Changed func(changes iter.Seq[PodChange])
 	// Start, if not nil, is called by Run before any source runs. Its error ends Run. Run calls
 	// work on a goroutine of its own, and waits for its end. ctx has the logger of the sources, and
 	// ends with Run.
 	Start func(ctx context.Context) (work func(), err error)
 	// Status, if not nil, is the observer's entry in [Sources.Status]. No readiness waits for it.
 	Status func() Status
+}
+
+// PodChange is what became of one pod of the node, as [Sources.Merged] joins it. New is zero if it
+// was the last source that has dropped the pod, and Old has its last state then. A pod made anew
+// under its name is two changes: the end of the old one, and then the new one.
+type PodChange struct {
+	Key      string // namespace/name
+	Old, New MergedPod
 }
 
 // Observe adds an observer. Call it before Run: Observe panics later, since the observer would have
@@ -59,21 +66,40 @@ func (s *Sources) startObservers(ctx context.Context) error {
 
 // changed makes now the newest state of a source, and tells the observers.
 func (s *Sources) changed(f *feed, now Pods) {
-	before := f.newest.Swap(&now)
 	all := *s.observers.Load()
 	if len(all) == 0 {
+		f.newest.Store(&now)
 		return
 	}
-	s.telling.Lock()
+	s.telling.Lock() // and only then the state is the newest: what was told is that of one order
 	defer s.telling.Unlock()
+	before := f.newest.Swap(&now)
 	for _, o := range all {
-		o.Changed(func(yield func(string, MergedPod) bool) {
-			feeds := s.list()
+		o.Changed(func(yield func(PodChange) bool) {
+			feeds, last := s.list(), ""
 			for c := range store.Diff(*before, now) {
-				if !yield(c.Key, merged(feeds, c.Key)) {
+				if c.Key == last { // the second half of a pod made anew
+					continue
+				}
+				if last = c.Key; !yieldChange(feeds, f, *before, c.Key, yield) {
 					return
 				}
 			}
 		})
 	}
+}
+
+// yieldChange yields what became of the pods of one key when a feed left a state.
+func yieldChange(feeds []*feed, f *feed, before Pods, key string, yield func(PodChange) bool) bool {
+	was := merged(feeds, key, func(of *feed) Pods {
+		if of == f {
+			return before
+		}
+		return of.state()
+	})
+	now := merged(feeds, key, (*feed).state)
+	if was.Pod == nil || now.Pod == nil || was.Is(now) {
+		return yield(PodChange{key, was, now})
+	}
+	return yield(PodChange{Key: key, Old: was}) && yield(PodChange{Key: key, New: now})
 }

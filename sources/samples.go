@@ -36,6 +36,7 @@ var (
 		metrics.Gauge("tributary_sources_last_set_timestamp_seconds", "When the source last set a state.", func(s Status) time.Time { return s.LastSet }),
 		metrics.Gauge("tributary_sources_reader_pending_states", "States that the reader of updates has not read whole.", func(s Status) int { return s.Pending }),
 		metrics.Gauge("tributary_sources_reader_lag_seconds", "How long the oldest of these states has waited.", func(s Status) time.Duration { return s.Lag }),
+		metrics.Counter("tributary_sources_missed_pods_total", "Pods that came and went while the reader of updates was late.", func(s Status) int { return s.Missed }),
 		metrics.Counter("tributary_sources_errors_total", "Faults of the source.", func(s Status) int { return s.Errors }),
 		metrics.By("op", Status.updates,
 			metrics.Counter("tributary_sources_updates_total", "Updates that have been read, by operation.", metrics.Itself[int])),
@@ -137,7 +138,7 @@ func joined(all []Status) []Status {
 // sum is the Status of several sources of one name, of which there is at least one.
 func sum(parts []Status) Status {
 	total := parts[0]
-	total.Updates = map[Op]int{}
+	total.Updates, total.Missed = map[Op]int{}, 0
 	total.Problems, total.Warnings, total.Complete = nil, nil, true
 	oldest := slices.MinFunc(parts, func(a, b Status) int {
 		return cmp.Or(a.expires().Compare(b.expires()), a.LastContact.Compare(b.LastContact))
@@ -145,6 +146,7 @@ func sum(parts []Status) Status {
 	total.LastContact, total.StaleAfter = oldest.LastContact, oldest.StaleAfter
 	total.ProvenAt, total.Doubt = doubtOf(parts)
 	for i, part := range parts {
+		total.Missed += part.Missed
 		for op, n := range part.Updates {
 			total.Updates[op] += n
 		}

@@ -84,13 +84,15 @@ func TestWhatIsNotReadIsMerged(t *testing.T) {
 		told   []string
 		unread [][]string
 		want   []string
+		missed int
 	}{
-		{"ADD, REMOVE", []string{"k=1"}, [][]string{{"a=1", "k=1"}, {"k=1"}}, nil},
-		{"ADD, UPDATE", []string{"k=1"}, [][]string{{"a=1", "k=1"}, {"a=2", "k=1"}}, []string{"ADD a=2"}},
-		{"ADD, UPDATE, REMOVE, ADD", []string{}, [][]string{{"a=1"}, {"a=2"}, {}, {"a=3"}}, []string{"ADD a=3"}},
-		{"UPDATE, and back", []string{"a=1"}, [][]string{{"a=2"}, {"a=1"}}, nil},
-		{"UPDATE, REMOVE", []string{"a=1"}, [][]string{{"a=2"}, {}}, []string{"REMOVE a=1"}},
-		{"REMOVE, ADD of another", []string{"a=1"}, [][]string{{}, {"b=1"}}, []string{"REMOVE a=1", "ADD b=1"}},
+		{"ADD, REMOVE", []string{"k=1"}, [][]string{{"a=1", "k=1"}, {"k=1"}}, nil, 1},
+		{"ADD, UPDATE", []string{"k=1"}, [][]string{{"a=1", "k=1"}, {"a=2", "k=1"}}, []string{"ADD a=2"}, 0},
+		{"ADD, UPDATE, REMOVE, ADD", []string{}, [][]string{{"a=1"}, {"a=2"}, {}, {"a=3"}}, []string{"ADD a=3"}, 1},
+		{"UPDATE, and back", []string{"a=1"}, [][]string{{"a=2"}, {"a=1"}}, nil, 0},
+		{"UPDATE, REMOVE", []string{"a=1"}, [][]string{{"a=2"}, {}}, []string{"REMOVE a=1"}, 0},
+		{"REMOVE, ADD of another", []string{"a=1"}, [][]string{{}, {"b=1"}}, []string{"REMOVE a=1", "ADD b=1"}, 0},
+		{"one after the other", []string{"k=1"}, [][]string{{"a=1"}, {"b=1"}, {"c=1"}, {"k=1"}}, nil, 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			h := &handed{name: "s"}
@@ -102,6 +104,7 @@ func TestWhatIsNotReadIsMerged(t *testing.T) {
 				}
 				time.Sleep(keepsUp) // nobody reads
 				require.Equal(t, row.want, unread(s))
+				require.Equal(t, row.missed, s.Status()[0].Missed)
 			}, Custom(h))
 		})
 	}

@@ -150,6 +150,9 @@ type Status struct {
 	// how long the oldest of them has waited. Both are zero if the reader keeps up.
 	Pending int
 	Lag     time.Duration
+	// Missed counts the pods that came and went while the reader was late, so that no update may
+	// have told of them. An [Observer] hears of each.
+	Missed int
 	// Updates counts the updates that have been read, by their operation.
 	Updates map[Op]int
 	// Reflector is the health of the copy of a source that reads from an API server. It is nil for

@@ -88,13 +88,13 @@ type mentioned[T object] struct {
 }
 
 func mentions[T object](of *refs.Refs[T], kind string, names func(*corev1.Pod) refs.Names, pods *sources.Sources, log logr.Logger) *mentioned[T] {
-	pods.Observe(sources.Observer{Changed: func(changed iter.Seq2[string, sources.MergedPod]) {
-		for key, p := range changed {
-			if p.Pod == nil { // no source has it any more
-				of.SetOwner(types.UID(key), nil)
+	pods.Observe(sources.Observer{Changed: func(changes iter.Seq[sources.PodChange]) {
+		for c := range changes {
+			if c.New.Pod == nil { // no source has it any more
+				of.SetOwner(types.UID(c.Key), nil)
 				continue
 			}
-			of.SetOwner(types.UID(key), names(p.Pod))
+			of.SetOwner(types.UID(c.Key), names(c.New.Pod))
 		}
 	}})
 	return &mentioned[T]{Refs: of, kind: kind, names: names, pods: pods, log: log}

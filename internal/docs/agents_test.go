@@ -11,7 +11,7 @@ import (
 )
 
 // TestNodeAgentsPage: each block of Go or YAML on the page is a part of a file that a test runs, to
-// the letter. The agents have some twenty lines, and the page can be read at one go.
+// the letter. The agents are programs of less than 60 lines, and the page can be read at one go.
 func TestNodeAgentsPage(t *testing.T) {
 	atRoot(t)
 	source, err := os.ReadFile("docs/node-agents.md")
@@ -19,7 +19,7 @@ func TestNodeAgentsPage(t *testing.T) {
 	page := string(source)
 	require.LessOrEqual(t, strings.Count(page, "\n"), 170)
 	for language, patterns := range map[string][]string{
-		"go":   {"examples/agents/*.go"},
+		"go":   {"examples/agents/*/main.go"},
 		"yaml": {"examples/node-agent/deploy/*.yaml", "examples/node-agent/deploy/references/*.yaml"},
 	} {
 		text := contents(t, patterns)
@@ -30,8 +30,11 @@ func TestNodeAgentsPage(t *testing.T) {
 			require.LessOrEqual(t, strings.Count(block[1], "\n"), 27)
 		}
 	}
-	for _, agent := range []string{"workloads", "tail", "processes"} {
-		require.Contains(t, page, "\nfunc "+agent+"(")
+	programs, err := filepath.Glob("examples/agents/*/main.go")
+	require.NoError(t, err)
+	require.Len(t, programs, 4)
+	for _, program := range programs {
+		require.Less(t, strings.Count(read(t, program), "\n"), 60, program)
 	}
 }
 

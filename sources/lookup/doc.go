@@ -4,8 +4,8 @@
 //	pods := sources.New("node-1", sources.APIServer(client))
 //	find := lookup.New(pods, lookup.Owners(client), lookup.KeepEnded(5*time.Minute))
 //	ended := make(chan error, 1)
-//	go func() { ended <- pods.Run(ctx) }()
-//	…
+//	go func() { ended <- find.Run(ctx) }()
+//	if err := pods.WaitSynced(ctx); err != nil { … }
 //	if pod := find.ByIP(address); pod != nil {
 //		owner, known := find.Owner(pod.Pod) // such as its Deployment
 //	}
@@ -15,7 +15,7 @@
 // # Guarantees
 //
 //  1. A look-up takes no lock and allocates nothing. It never waits for a source, nor for the API
-//     server. [Lookup.Wait] alone waits, for the pod of a container that has just begun.
+//     server. [Lookup.Wait] and [Lookup.WaitOwner] wait, for what has just begun.
 //  2. A state of a source is in the tables before the reader of [sources.Sources.Updates] is told.
 //     So each pod that the reader is told is found.
 //  3. A look-up finds the pods as [sources.Sources.Merged] joins them, with all of their values: a

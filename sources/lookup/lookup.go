@@ -73,6 +73,16 @@ func New(pods *sources.Sources, options ...Option) *Lookup {
 	return l
 }
 
+// Run runs the sources, as [sources.Sources.Run] does, and reads their updates: for a program that
+// only looks up. Wait for [sources.Sources.WaitSynced] before the first look-up.
+func (l *Lookup) Run(ctx context.Context) error {
+	ended := make(chan error, 1)
+	go func() { ended <- l.pods.Run(ctx) }()
+	for range l.pods.Updates() {
+	}
+	return <-ended
+}
+
 // keeps reports whether losses are kept in a checkpoint.
 func (l *Lookup) keeps() bool { return l.keep > 0 && l.pods.Checkpoints() != "" }
 
@@ -190,10 +200,10 @@ func (l *Lookup) first(found []entry, kind valueKind) *Pod {
 func (l *Lookup) expired(lost time.Time) bool { return !lost.IsZero() && time.Since(lost) > l.keep }
 
 // changed takes in the pods that a source has changed. The cost is that of these pods.
-func (l *Lookup) changed(pods iter.Seq2[string, sources.MergedPod]) {
+func (l *Lookup) changed(changes iter.Seq[sources.PodChange]) {
 	e := l.edit()
-	for key, pod := range pods {
-		e.change(key, pod)
+	for c := range changes {
+		e.change(c.Key, c.New)
 	}
 	l.take(e)
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/pace"
+	"github.com/tributary-go/tributary/internal/signal"
 	"github.com/tributary-go/tributary/internal/trie"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources"
@@ -124,6 +125,7 @@ type owners struct {
 	pods  *sources.Sources
 	known atomic.Pointer[controllers] // of objects in turns
 	woken chan struct{}
+	told  signal.Signal // an answer
 
 	mu    sync.Mutex // guards the fields below
 	log   logr.Logger
@@ -211,6 +213,7 @@ func (o *owners) ask(ctx context.Context, one *turn, object owned) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	defer o.told.Broadcast()
 	if err != nil {
 		o.failedLocked(one, err)
 		return
@@ -319,7 +322,7 @@ func (o *owners) reason(object owned) error {
 	if problem := o.turns.resource(object).problem; problem != nil {
 		return problem
 	}
-	return fmt.Errorf("%s %s/%s: the API server has not answered yet", object.resource.GroupResource(), object.namespace, object.name)
+	return fmt.Errorf("%s %s/%s: %w", object.resource.GroupResource(), object.namespace, object.name, errUnanswered)
 }
 
 // status is the health of the owners. Its problems are those of owners that are to be asked for.
@@ -377,6 +380,8 @@ func (o *owners) saveLocked() {
 	}
 	o.saver.Offer(state)
 }
+
+var errUnanswered = errors.New("the API server has not answered yet")
 
 var errNotAsked = errors.New("the API server is not asked: give New the option Owners")
 

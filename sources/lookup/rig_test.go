@@ -32,13 +32,7 @@ func start(t testing.TB, lookups []lookup.Option, inputs ...sources.Option) *nod
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go n.Status() // which any goroutine may ask for at any time
-	go func() { ended <- n.Run(ctx) }()
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		for range n.Updates() {
-		}
-	}()
+	go func() { ended <- n.Lookup.Run(ctx) }()
 	stopped := false
 	n.stop = func() {
 		if stopped {
@@ -47,7 +41,6 @@ func start(t testing.TB, lookups []lookup.Option, inputs ...sources.Option) *nod
 		stopped = true
 		cancel()
 		require.NoError(t, <-ended)
-		<-read
 	}
 	t.Cleanup(n.stop)
 	return n

@@ -15,7 +15,6 @@ import (
 	"github.com/tributary-go/tributary/internal/trie"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/internal/live"
-	"github.com/tributary-go/tributary/sources/manifest"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -73,7 +72,7 @@ func (e *edit) change(key string, pod sources.MergedPod) {
 		if one.kind == nameValue && one.lost.IsZero() {
 			now = one.record
 		}
-		if one.kind == nameValue && pod.Pod != nil && same == nil && one.now.Load().shares(next) {
+		if one.kind == nameValue && pod.Pod != nil && same == nil && one.now.Load().Is(pod) {
 			same = one.record
 		}
 	}
@@ -311,9 +310,9 @@ func (p *Pod) appendValues(values []value, key string) []value {
 			values = append(values, v)
 		}
 	}
-	for uid := range p.uids {
-		add(uidValue, uid)
-		if group, ok := cgroupOfUID(uid); ok {
+	for uid := range p.UIDs() {
+		add(uidValue, string(uid))
+		if group, ok := cgroupOfUID(string(uid)); ok {
 			add(cgroupValue, string(group[:]))
 		}
 	}
@@ -341,27 +340,6 @@ func (p *Pod) states(yield func(*corev1.Pod) bool) {
 			return
 		}
 	}
-}
-
-// uids yields the UIDs of these states. A mirror names the UID by which the kubelet runs the pod.
-func (p *Pod) uids(yield func(string) bool) {
-	for pod := range p.states {
-		if !yield(string(pod.UID)) || !yield(pod.Annotations[manifest.MirrorAnnotation]) {
-			return
-		}
-	}
-}
-
-// shares reports whether two states are of one pod: a source that is gone takes its UID with it.
-func (p *Pod) shares(next *Pod) bool {
-	for uid := range p.uids {
-		for other := range next.uids {
-			if uid == other && uid != "" {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // age is that of the newest states of the pod. A pod that the kubelet has not started yet counts as

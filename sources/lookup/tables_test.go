@@ -16,14 +16,14 @@ import (
 // BenchmarkChanged is what a state costs in which one pod of 110 has changed.
 func BenchmarkChanged(b *testing.B) {
 	l := New(sources.New("node-1"))
-	change := func(from, to int, label string) iter.Seq2[string, sources.MergedPod] {
-		return func(yield func(string, sources.MergedPod) bool) {
+	change := func(from, to int, label string) iter.Seq[sources.PodChange] {
+		return func(yield func(sources.PodChange) bool) {
 			for i := from; i < to; i++ {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 					Namespace: "default", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprintf("%032x", i)),
 					Labels: map[string]string{"label": label},
 				}}
-				if !yield("default/"+pod.Name, sources.MergedPod{Pod: pod}) {
+				if !yield(sources.PodChange{Key: "default/" + pod.Name, New: sources.MergedPod{Pod: pod}}) {
 					return
 				}
 			}

@@ -2,9 +2,12 @@ package lookup
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tributary-go/tributary/internal/trie"
@@ -40,6 +43,28 @@ func (l *Lookup) Wait(ctx context.Context, seen Sight) *Pod {
 		case <-changed:
 		case <-ctx.Done():
 			return pod
+		}
+	}
+}
+
+// WaitOwner is [Lookup.Owner] for the first line of a new pod. While the API server has not
+// answered the first request for the pod's ReplicaSet or Job, it waits, until the end of ctx, for
+// ten seconds at most. It waits for no API server that fails, nor for an owner that is gone.
+func (l *Lookup) WaitOwner(ctx context.Context, pod *corev1.Pod) (owner metav1.OwnerReference, known bool) {
+	if l.owners == nil {
+		return l.Owner(pod)
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestWait)
+	defer cancel()
+	for {
+		told := l.owners.told.Wait()
+		if _, reason := l.Guess(pod); !errors.Is(reason, errUnanswered) {
+			return l.Owner(pod)
+		}
+		select {
+		case <-told:
+		case <-ctx.Done():
+			return l.Owner(pod)
 		}
 	}
 }

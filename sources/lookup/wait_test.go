@@ -3,6 +3,7 @@ package lookup_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/lookup"
 )
@@ -127,4 +129,55 @@ func BenchmarkWait(b *testing.B) {
 			b.ReportMetric(float64(late.Microseconds())/float64(made), "µs-late/op")
 		})
 	}
+}
+
+// TestWaitOwner: it ends when the API server has told the owner, or can tell it no more, and is
+// bounded.
+func TestWaitOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorkloads(t)
+		w.slowly(2 * time.Second)
+		api := newScripted(sources.APISource)
+		s := w.running(api)
+		there, lost := podOf("a", ownedBy(w.job("nightly-1", "nightly"))), podOf("b", ownedBy(controllerRef("batch/v1", "Job", "lost-1", "none")))
+		api.set(t, there)
+		began := time.Now()
+		owner, known := s.WaitOwner(t.Context(), there)
+		require.True(t, known)
+		require.Equal(t, "CronJob nightly", owner.Kind+" "+owner.Name)
+		require.Equal(t, 2*time.Second, time.Since(began))
+		api.set(t, there, lost)
+		owner, known = s.WaitOwner(t.Context(), lost)
+		require.False(t, known, "a Job that is gone")
+		require.Equal(t, "Job lost-1", owner.Kind+" "+owner.Name)
+		require.Less(t, time.Since(began), 10*time.Second)
+
+		w.sets.Intercept(func(http.ResponseWriter, *http.Request, http.Handler) { time.Sleep(time.Hour) }, listwatchtest.On(listwatchtest.Get))
+		later := podOf("c", ownedBy(w.set("web-1", "web")))
+		api.set(t, there, lost, later)
+		for within, bound := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: 10 * time.Second} {
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			began = time.Now()
+			_, known = s.WaitOwner(ctx, later)
+			cancel()
+			require.False(t, known)
+			require.Equal(t, bound, time.Since(began))
+		}
+		s.stop()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w, api := newWorkloads(t), newScripted(sources.APISource)
+		w.sets.Intercept(func(rw http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			rw.WriteHeader(http.StatusServiceUnavailable)
+		},
+			listwatchtest.On(listwatchtest.Get), listwatchtest.UntilLifted())
+		s := w.running(api)
+		pod := podOf("a", ownedBy(w.set("web-1", "web")))
+		api.set(t, pod)
+		began := time.Now()
+		_, known := s.WaitOwner(t.Context(), pod)
+		require.False(t, known)
+		require.Less(t, time.Since(began), time.Second, "the API server fails")
+		s.stop()
+	})
 }

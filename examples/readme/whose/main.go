@@ -45,11 +45,7 @@ func main() {
 		}
 	})
 	go func() { check(http.ListenAndServe(os.Getenv("ADDRESS"), nil)) }()
-	go func() {
-		for range pods.Updates() { // the look-ups have each of them already
-		}
-	}()
-	check(pods.Run(ctx)) // until an interrupt
+	check(who.Run(ctx)) // until an interrupt
 }
 
 func check(err error) {
