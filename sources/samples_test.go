@@ -35,7 +35,7 @@ func values(r metrics.Reporter) map[string]float64 {
 func full() Status {
 	at := time.Unix(1, 0)
 	return Status{
-		Source: "api", Optional: true, Phase: reflector.Stopped, Seen: true, Pods: 1, LastSet: at, Restored: true, Pending: 2, Lag: time.Second,
+		Source: "api", Optional: true, Phase: reflector.Stopped, Seen: true, Pods: 1, LastSet: at, Restored: true, Pending: 2, Lag: time.Second, Missed: 7,
 		Updates: map[Op]int{Add: 3}, Reflector: &reflector.Status{Phase: reflector.Watching, ProvenAt: at, Events: 4},
 		Report: Report{
 			Mode: "watch", LastContact: at, StaleAfter: time.Minute, Problems: []error{access.Mark("may_be_old", errors.New("old"))}, Complete: true, Skipped: 5, Errors: 6,
