@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// legacyInitAnnotations held init containers before the field existed. The server drops them.
+// legacyInitAnnotations held init containers before the field existed. 1.36 drops them.
 var legacyInitAnnotations = []string{
 	"pod.alpha.kubernetes.io/init-container-statuses",
 	"pod.alpha.kubernetes.io/init-containers",
@@ -17,13 +17,15 @@ var legacyInitAnnotations = []string{
 // Default fills in the fields that a manifest omits, and gives the pod the form in which the server
 // would return it. Old aliases then agree with the fields that replaced them, and apiVersion and
 // kind are empty, as in a list. It modifies the pod in place, and is idempotent.
-func Default(pod *corev1.Pod) {
+func (r Release) Default(pod *corev1.Pod) {
 	pod.APIVersion, pod.Kind = "", ""
-	for _, key := range legacyInitAnnotations {
-		delete(pod.Annotations, key)
+	if r < R137 {
+		for _, key := range legacyInitAnnotations {
+			delete(pod.Annotations, key)
+		}
 	}
-	DropNewer(pod)
-	defaultResources(pod)
+	r.DropNewer(pod)
+	r.defaultResources(pod)
 	defaultSpec(&pod.Spec)
 	for i := range pod.Spec.Volumes {
 		defaultVolume(&pod.Spec.Volumes[i])

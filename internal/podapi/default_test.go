@@ -60,9 +60,9 @@ func TestDefault(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			before, after := podOf(t, row.before), podOf(t, row.after)
-			podapi.Default(before)
+			podapi.R136.Default(before)
 			require.JSONEq(t, jsonOf(t, after), jsonOf(t, before))
-			podapi.Default(before)
+			podapi.R136.Default(before)
 			require.JSONEq(t, jsonOf(t, after), jsonOf(t, before), "the second time")
 		})
 	}
@@ -86,7 +86,7 @@ func TestDefaultVolume(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			before, after := podWith(t, inVolume, row.before), podWith(t, inVolume, row.after)
-			podapi.Default(before)
+			podapi.R136.Default(before)
 			require.JSONEq(t, jsonOf(t, after.Spec.Volumes), jsonOf(t, before.Spec.Volumes))
 		})
 	}
@@ -119,7 +119,7 @@ func TestDefaultPullPolicy(t *testing.T) {
 		"example.com/" + strings.Repeat("a", 256): corev1.PullIfNotPresent,
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}}
-		podapi.Default(pod)
+		podapi.R136.Default(pod)
 		require.Equal(t, want, pod.Spec.Containers[0].ImagePullPolicy, image)
 	}
 }
@@ -171,8 +171,8 @@ func TestValidateIsBounded(t *testing.T) {
 	pod := podOf(t, `metadata: {name: a, namespace: b}`)
 	pod.Spec.Containers = make([]corev1.Container, 1000)
 	pod.Spec.Tolerations = make([]corev1.Toleration, 1000)
-	podapi.Default(pod)
-	require.Len(t, podapi.Validate(pod), 256)
+	podapi.R136.Default(pod)
+	require.Len(t, podapi.R136.Validate(pod, nil), 256)
 }
 
 // No error repeats a manifest's value, whatever the field.
@@ -188,8 +188,8 @@ affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topol
 containers: [{name: c, image: " S3cret VALUE", env: [{name: "=S3cret VALUE"}], livenessProbe: {httpGet: {port: S3cret VALUE}}}]
 volumes: [{name: v, iscsi: {targetPortal: a, iqn: S3cret VALUE, lun: 1}}]`)
 	pod.OwnerReferences = append(pod.OwnerReferences, podOf(t, `metadata: {ownerReferences: [{apiVersion: v1, kind: Event, name: S3cret VALUE, uid: S3cret VALUE}]}`).OwnerReferences...)
-	podapi.Default(pod)
-	faults := podapi.Validate(pod)
+	podapi.R136.Default(pod)
+	faults := podapi.R136.Validate(pod, nil)
 	require.GreaterOrEqual(t, len(faults), 10)
 	for _, fault := range faults {
 		require.NotContains(t, fault.Error(), secret)

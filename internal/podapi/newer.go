@@ -10,49 +10,52 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 )
 
-// newer are the fields of k8s.io/api, by type, that Kubernetes 1.36 lacks: those of newer releases,
-// and WorkloadRef of an older one. They are named, for the k8s.io/api of another release does not
-// have them. Revise this when the package follows a newer release.
-var newer = map[string][]string{
-	"ClusterTrustBundleProjection":       {"User"},
-	"ConfigMapVolumeSource":              {"DefaultUser"},
-	"DownwardAPIVolumeFile":              {"User"},
-	"DownwardAPIVolumeSource":            {"DefaultUser"},
-	"EmptyDirVolumeSource":               {"Mode"},
-	"GRPCAction":                         {"Mode"},
-	"HTTPGetAction":                      {"Protocol"},
-	"KeyToPath":                          {"User"},
-	"NodeAllocatableResourceClaimStatus": {"Mapping", "Overhead"},
-	"PodCertificateProjection":           {"User"},
-	"PodSpec":                            {"EvictionResponders", "WorkloadRef"},
-	"PodStatus":                          {"VolumeHealth"},
-	"ProjectedVolumeSource":              {"DefaultUser"},
-	"SecretVolumeSource":                 {"DefaultUser"},
-	"ServiceAccountTokenProjection":      {"User"},
-	"VolumeMount":                        {"BindMountOptions"},
+// newer are the fields that not every followed release has, by type and name in JSON, each with the
+// first release that has it. A type or field may be missing in the k8s.io/api of the build. Those
+// of 1.36 are listed because rules of later releases look at them.
+var newer = map[string]map[string]Release{
+	"ClusterTrustBundleProjection":       {"user": R137},
+	"ConfigMapVolumeSource":              {"defaultUser": R137},
+	"DownwardAPIVolumeFile":              {"user": R137},
+	"DownwardAPIVolumeSource":            {"defaultUser": R137},
+	"EmptyDirVolumeSource":               {"mode": R137},
+	"GRPCAction":                         {"mode": R137},
+	"HTTPGetAction":                      {"protocol": R137},
+	"KeyToPath":                          {"user": R137},
+	"NodeAllocatableResourceClaimStatus": {"mapping": R137, "overhead": R137},
+	"PodCertificateProjection":           {"user": R137},
+	"PodSpec":                            {"evictionResponders": R137, "schedulingGroup": R136, "workloadRef": never},
+	"PodStatus":                          {"nodeAllocatableResourceClaimStatuses": R136, "volumeHealth": R137},
+	"ProjectedVolumeSource":              {"defaultUser": R137},
+	"SeccompProfile":                     {"oci": R138},
+	"SecretVolumeSource":                 {"defaultUser": R137},
+	"ServiceAccountTokenProjection":      {"user": R137},
+	"VolumeMount":                        {"bindMountOptions": R137},
 }
 
-// DropNewer removes the newer fields: the decoder of Kubernetes 1.36 drops them as unknown. It
-// returns the paths of those that were set, in order. Default does the same.
-func DropNewer(pod *corev1.Pod) (dropped []string) {
-	dropped = podWalk().drop(reflect.ValueOf(pod).Elem())
+// DropNewer removes the fields that the release does not have: its decoder drops them as unknown.
+// It returns the paths of those that were set, in order. Default does the same.
+func (r Release) DropNewer(pod *corev1.Pod) (dropped []string) {
+	dropped = podWalk().drop(reflect.ValueOf(pod).Elem(), r)
 	slices.Sort(dropped)
 	return dropped
 }
 
-// CutNewer removes the newer fields from a pod in JSON, of whatever type their values are: another
-// release may have another type for them, or none. It returns their paths, in order; without one,
-// rest is data.
-func CutNewer(data []byte) (rest []byte, cut []string) {
-	var tree any
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	if decoder.Decode(&tree) != nil {
-		return data, nil
-	}
-	if cut = podWalk().cut(tree); len(cut) == 0 {
+// CutNewer is DropNewer for a pod in JSON. The fields are removed whatever they hold: the build may
+// have another type for them, or none. Without such a field, rest is data.
+func (r Release) CutNewer(data []byte) (rest []byte, cut []string) {
+	tree := treeOf(data)
+	podWalk().visit(tree, "", func(path string, in map[string]any, name string, since Release) {
+		if since > r {
+			delete(in, name)
+			cut = append(cut, path)
+		}
+	})
+	if len(cut) == 0 {
 		return data, nil
 	}
 	slices.Sort(cut)
@@ -63,11 +66,59 @@ func CutNewer(data []byte) (rest []byte, cut []string) {
 	return rest, cut
 }
 
+// Newer are the newer fields that a pod has, by path: the build may have no type for them.
+type Newer map[string]any
+
+// NewerOf reads the newer fields of a pod in JSON that the release has, and its rules are about.
+func (r Release) NewerOf(data []byte) Newer {
+	if r < R137 {
+		return nil
+	}
+	found := Newer{}
+	podWalk().visit(treeOf(data), "", func(path string, in map[string]any, name string, since Release) {
+		if since <= r && in[name] != nil {
+			found[path] = in[name]
+		}
+	})
+	return found
+}
+
+// treeOf is nil for what is no JSON.
+func treeOf(data []byte) (tree any) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	if decoder.Decode(&tree) != nil {
+		return nil
+	}
+	return tree
+}
+
+// newerAt is the value of a newer field. One of another type is a fault: the release's decoder
+// would refuse it, and that of the build has no type for it.
+func newerAt[T any](v *validator, at *field.Path) (value T, ok bool) {
+	if len(v.newer) == 0 {
+		return value, false
+	}
+	found, ok := v.newer[at.String()]
+	if !ok {
+		return value, false
+	}
+	data, err := json.Marshal(found)
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, &value)
+	}
+	if err != nil {
+		v.invalid(at, "has a value of another type")
+	}
+	return value, err == nil
+}
+
 // walk is the way to the newer fields of a type. Branches without one are left out.
 type walk struct {
-	of     reflect.Type
-	clears []int         // fields
-	enters map[int]*walk // by field: of its type, behind pointers and slices
+	newer  map[string]Release
+	fields map[string]int   // those of newer that the build has
+	enters map[string]*walk // by name in JSON, behind pointers and slices
+	index  map[string]int   // of enters
 }
 
 var podWalk = sync.OnceValue(func() *walk { return walkOf(reflect.TypeFor[corev1.Pod]()) })
@@ -80,82 +131,73 @@ func walkOf(t reflect.Type) *walk {
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
-	w := walk{of: t, enters: map[int]*walk{}}
-	for _, name := range newer[t.Name()] {
-		if field, ok := t.FieldByName(name); ok {
-			w.clears = append(w.clears, field.Index[0])
-		}
-	}
+	w := walk{newer: newer[t.Name()], fields: map[string]int{}, enters: map[string]*walk{}, index: map[string]int{}}
 	for i := range t.NumField() {
+		name := jsonName(t.Field(i))
+		if _, ok := w.newer[name]; ok {
+			w.fields[name] = i
+		}
 		if inner := walkOf(t.Field(i).Type); inner != nil {
-			w.enters[i] = inner
+			w.enters[name], w.index[name] = inner, i
 		}
 	}
-	if len(w.clears)+len(w.enters) == 0 {
+	if len(w.newer)+len(w.enters) == 0 {
 		return nil
 	}
 	return &w
 }
 
-// drop clears the newer fields of a value, and returns their paths in it.
-func (w *walk) drop(v reflect.Value) (dropped []string) {
+// drop clears the fields of a value that the release does not have, and returns their paths in it.
+func (w *walk) drop(v reflect.Value, r Release) (dropped []string) {
 	switch {
 	case w == nil:
 	case v.Kind() == reflect.Slice:
 		for i := range v.Len() {
-			for _, path := range w.drop(v.Index(i)) {
+			for _, path := range w.drop(v.Index(i), r) {
 				dropped = append(dropped, fmt.Sprintf("[%d].%s", i, path))
 			}
 		}
 	case v.Kind() == reflect.Pointer:
 		if !v.IsNil() {
-			return w.drop(v.Elem())
+			return w.drop(v.Elem(), r)
 		}
 	default:
-		for _, i := range w.clears {
-			if field := v.Field(i); !field.IsZero() {
-				field.SetZero()
-				dropped = append(dropped, jsonName(v.Type().Field(i)))
+		for name, i := range w.fields {
+			if own := v.Field(i); w.newer[name] > r && !own.IsZero() {
+				own.SetZero()
+				dropped = append(dropped, name)
 			}
 		}
-		for i, inner := range w.enters {
-			for _, path := range inner.drop(v.Field(i)) {
-				dropped = append(dropped, below(jsonName(v.Type().Field(i)), path))
+		for name, inner := range w.enters {
+			for _, path := range inner.drop(v.Field(w.index[name]), r) {
+				dropped = append(dropped, below(name, path))
 			}
 		}
 	}
 	return dropped
 }
 
-// cut removes the newer fields of a value in JSON, and returns their paths in it.
-func (w *walk) cut(node any) (paths []string) {
+// visit calls found for each newer field of a value in JSON, with its path and its place.
+func (w *walk) visit(node any, at string, found func(path string, in map[string]any, name string, since Release)) {
 	switch node := node.(type) {
 	case []any:
 		for i := range node {
-			for _, path := range w.cut(node[i]) {
-				paths = append(paths, fmt.Sprintf("[%d].%s", i, path))
-			}
+			w.visit(node[i], fmt.Sprintf("%s[%d]", at, i), found)
 		}
 	case map[string]any:
-		for _, i := range w.clears {
-			name := jsonName(w.of.Field(i))
+		for name, since := range w.newer {
 			if _, ok := node[name]; ok {
-				delete(node, name)
-				paths = append(paths, name)
+				found(below(at, name), node, name, since)
 			}
 		}
-		for i, inner := range w.enters {
-			name := jsonName(w.of.Field(i))
-			next := any(node) // a struct whose fields are its parent's
-			if name != "" {
-				next = node[name]
-			}
-			for _, path := range inner.cut(next) {
-				paths = append(paths, below(name, path))
+		for name, inner := range w.enters {
+			if name == "" { // a struct whose fields are its parent's
+				inner.visit(node, at, found)
+			} else if next, ok := node[name]; ok {
+				inner.visit(next, below(at, name), found)
 			}
 		}
 	}
-	return paths
 }
 
 // jsonName is the key of a field; empty for a struct whose fields are its parent's.
@@ -165,7 +207,7 @@ func jsonName(field reflect.StructField) string {
 }
 
 func below(parent, path string) string {
-	if parent == "" || strings.HasPrefix(path, "[") {
+	if parent == "" || path == "" || strings.HasPrefix(path, "[") {
 		return parent + path
 	}
 	return parent + "." + path

@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// defaultResources completes requests: a container's from its limits, the pod's from its containers
-// and its limits.
-func defaultResources(pod *corev1.Pod) {
+// defaultResources completes requests: a container's from its limits, and in 1.36 the pod's from its
+// containers and its limits. From 1.37 on the API server does the latter later, after admission.
+func (r Release) defaultResources(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		requestLimits(&pod.Spec.Containers[i].Resources)
 	}
 	for i := range pod.Spec.InitContainers {
 		requestLimits(&pod.Spec.InitContainers[i].Resources)
 	}
-	if own := pod.Spec.Resources; own != nil {
+	if own := pod.Spec.Resources; own != nil && r < R137 {
 		limitHugePages(&pod.Spec, own)
 		requestPodLevel(&pod.Spec, own)
 	}

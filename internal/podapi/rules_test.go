@@ -73,7 +73,7 @@ func testRules(t *testing.T, where string, rules []rule) {
 		names[r.name] = true
 		t.Run(r.name, func(t *testing.T) {
 			pod := podWith(t, where, r.fragment)
-			podapi.Default(pod)
+			podapi.R136.Default(pod)
 			require.Equal(t, r.paths(), faultyFields(pod))
 		})
 	}
@@ -94,7 +94,7 @@ func (r rule) paths() []string {
 
 func faultyFields(pod *corev1.Pod) []string {
 	fields := []string{}
-	for _, fault := range podapi.Validate(pod) {
+	for _, fault := range podapi.R136.Validate(pod, nil) {
 		fields = append(fields, strings.ReplaceAll(fault.Field, " ", ""))
 	}
 	slices.Sort(fields)

@@ -14,17 +14,23 @@ import (
 // validator holds the state that the checks of one pod share.
 type validator struct {
 	faults
-	pod  *corev1.Pod
-	spec *corev1.PodSpec
+	release Release
+	pod     *corev1.Pod
+	spec    *corev1.PodSpec
+	newer   Newer
 	// only volumes without a fault, as the server resolves mounts
 	volumes map[string]*corev1.VolumeSource
 	claims  sets.Set[string]
 }
 
-// Validate checks a defaulted pod as the server checks a pod to be created. It does not modify the
-// pod. The errors hold no values, come in no particular order, and are at most 256.
-func Validate(pod *corev1.Pod) field.ErrorList {
-	v := &validator{pod: pod, spec: &pod.Spec, volumes: map[string]*corev1.VolumeSource{}, claims: sets.New[string]()}
+// Validate checks a defaulted pod as the server checks a pod to be created. newer is from NewerOf.
+// It does not modify the pod. The errors hold no values, come in no particular order, and are at
+// most 256.
+func (r Release) Validate(pod *corev1.Pod, newer Newer) field.ErrorList {
+	v := &validator{
+		release: r, pod: pod, spec: &pod.Spec, newer: newer,
+		volumes: map[string]*corev1.VolumeSource{}, claims: sets.New[string](),
+	}
 	v.metadata()
 	v.allVolumes()
 	v.tokenVolumes()
@@ -37,6 +43,7 @@ func Validate(pod *corev1.Pod) field.ErrorList {
 	v.scheduling()
 	v.podSecurity()
 	v.operatingSystem()
+	v.generated()
 	return v.list
 }
 

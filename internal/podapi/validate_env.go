@@ -197,13 +197,15 @@ func (v *validator) envObject(name string, at *field.Path) {
 
 func (v *validator) downwardVolume(volume *corev1.DownwardAPIVolumeSource, at *field.Path) {
 	v.fileMode(volume.DefaultMode, at.Child("defaultMode"))
-	for _, file := range volume.Items {
-		v.downwardFile(file, at)
+	v.newerDefaultUser(at)
+	for i, file := range volume.Items {
+		v.downwardFile(file, at, at.Child("items").Index(i))
 	}
 }
 
-// downwardFile checks one file with the pod's own data. The server's paths omit its index.
-func (v *validator) downwardFile(file corev1.DownwardAPIVolumeFile, at *field.Path) {
+// downwardFile checks one file with the pod's own data, at item. The server's paths omit its index.
+func (v *validator) downwardFile(file corev1.DownwardAPIVolumeFile, at, item *field.Path) {
+	v.newerUser(item, at)
 	v.notEmpty(at.Child("path"), file.Path)
 	v.fileName(file.Path, at.Child("path"))
 	v.fileMode(file.Mode, at.Child("mode"))

@@ -83,6 +83,9 @@ func (v *validator) handler(h handler, at *field.Path) {
 	}
 	if h.grpc != nil && union.take(at.Child("grpc")) {
 		v.portOrName(intstr.FromInt32(h.grpc.Port), at.Child("grpc", "port"))
+		if mode, ok := newerAt[string](v, at.Child("grpc", "mode")); ok {
+			oneOf(&v.faults, at.Child("grpc", "mode"), mode, "Plaintext", "TLS")
+		}
 	}
 	if h.sleep != nil && union.take(at.Child("sleep")) {
 		if grace := v.spec.TerminationGracePeriodSeconds; grace != nil && (h.sleep.Seconds < 0 || h.sleep.Seconds > *grace) {
@@ -100,6 +103,15 @@ func (v *validator) httpGet(get *corev1.HTTPGetAction, at *field.Path) {
 	oneOf(&v.faults, at.Child("scheme"), get.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)
 	for _, header := range get.HTTPHeaders {
 		v.messages(at.Child("httpHeaders"), validation.IsHTTPHeaderName(header.Name))
+	}
+	switch protocol, ok := newerAt[string](v, at.Child("protocol")); {
+	case !ok:
+	case protocol != "HTTP2":
+		oneOf(&v.faults, at.Child("protocol"), protocol, "HTTP1", "HTTP2")
+	case get.Scheme != corev1.URISchemeHTTP:
+		v.invalid(at.Child("protocol"), "HTTP2 is spoken without TLS only")
+	case get.Host != "":
+		v.invalid(at.Child("host"), "excludes HTTP2")
 	}
 }
 

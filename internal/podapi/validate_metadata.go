@@ -31,7 +31,7 @@ var standardFinalizers = []string{
 
 func (v *validator) metadata() {
 	meta := v.pod.ObjectMeta
-	meta.OwnerReferences = nil // the paths of owner references have no index in this release
+	meta.OwnerReferences = nil // owners() has the paths of the release, not of the build
 	v.adopt(validation.ValidateObjectMeta(&meta, true, validation.NameIsDNSSubdomain, metaPath))
 	v.owners()
 	for i, finalizer := range v.pod.Finalizers {
@@ -43,9 +43,13 @@ func (v *validator) metadata() {
 }
 
 func (v *validator) owners() {
-	at := metaPath.Child("ownerReferences")
+	all := metaPath.Child("ownerReferences")
 	controllers := 0
-	for _, owner := range v.pod.OwnerReferences {
+	for i, owner := range v.pod.OwnerReferences {
+		at := all
+		if v.release >= R137 {
+			at = all.Index(i)
+		}
 		kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
 		if kind.Version == "" {
 			v.invalid(at.Child("apiVersion"), "needs a version")
@@ -62,7 +66,7 @@ func (v *validator) owners() {
 			controllers++
 		}
 		if controllers > 1 {
-			v.invalid(at, "has more than one controller")
+			v.invalid(all, "has more than one controller")
 			controllers = 1
 		}
 	}

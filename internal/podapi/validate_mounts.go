@@ -1,6 +1,8 @@
 package podapi
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -35,6 +37,7 @@ func (v *validator) mounts(c *corev1.Container, all *field.Path) {
 		v.subPaths(mount, at, all)
 		v.propagation(mount, isPrivileged(c.SecurityContext), all.Child("mountPropagation"))
 		v.recursiveReadOnly(mount, all.Child("recursiveReadOnly"))
+		v.bindOptions(mount, at.Child("bindMountOptions"))
 	}
 }
 
@@ -77,6 +80,19 @@ func (v *validator) recursiveReadOnly(mount corev1.VolumeMount, at *field.Path) 
 	}
 	if mount.MountPropagation != nil && *mount.MountPropagation != corev1.MountPropagationNone {
 		v.forbidden(at, "excludes mountPropagation")
+	}
+}
+
+func (v *validator) bindOptions(mount corev1.VolumeMount, at *field.Path) {
+	options, _ := newerAt[[]string](v, at)
+	for i, option := range options {
+		oneOf(&v.faults, at.Index(i), option, "noexec", "nodev", "nosuid")
+		if slices.Contains(options[:i], option) {
+			v.duplicate(at.Index(i), "")
+		}
+	}
+	if volume := v.volumes[mount.Name]; len(options) > 0 && volume != nil && volume.Image != nil {
+		v.invalid(at, "is not for image volumes")
 	}
 }
 

@@ -28,6 +28,7 @@ type projection struct {
 
 func (v *validator) projected(volume *corev1.ProjectedVolumeSource, at *field.Path) {
 	v.fileMode(volume.DefaultMode, at.Child("defaultMode"))
+	v.newerDefaultUser(at)
 	p := projection{validator: v, at: at, paths: sets.New[string]()}
 	for i := range volume.Sources {
 		p.source(&volume.Sources[i], at.Child("sources").Index(i))
@@ -46,8 +47,8 @@ func (p projection) source(source *corev1.VolumeProjection, at *field.Path) {
 	}
 	if source.DownwardAPI != nil {
 		set++
-		for _, file := range source.DownwardAPI.Items {
-			p.downwardFile(file, at.Child("downwardAPI"))
+		for i, file := range source.DownwardAPI.Items {
+			p.downwardFile(file, at.Child("downwardAPI"), at.Child("downwardAPI", "items").Index(i))
 			p.claim(file.Path)
 		}
 	}
@@ -94,6 +95,7 @@ func (p projection) token(token *corev1.ServiceAccountTokenProjection, at *field
 	if p.notEmpty(p.at.Child("path"), token.Path) {
 		p.fileName(token.Path, p.at.Child("path"))
 	}
+	p.newerUser(at, at)
 }
 
 func (p projection) trustBundle(bundle *corev1.ClusterTrustBundleProjection, at *field.Path) {
@@ -117,6 +119,7 @@ func (p projection) trustBundle(bundle *corev1.ClusterTrustBundleProjection, at 
 	p.notEmpty(at.Child("path"), bundle.Path)
 	p.fileName(bundle.Path, at.Child("path"))
 	p.claim(bundle.Path)
+	p.newerUser(at, at)
 }
 
 // trustBundleName checks the name of a bundle, which begins with its signer's name if it has one.
@@ -164,6 +167,7 @@ func (p projection) certificate(certificate *corev1.PodCertificateProjection, at
 	if files == 0 {
 		p.required(at, "needs credentialBundlePath, keyPath or certificateChainPath")
 	}
+	p.newerUser(at, at)
 }
 
 // signerName requires a domain and a path: example.com/signer.

@@ -1,6 +1,7 @@
 package podapi
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -102,17 +103,32 @@ func (v *validator) amount(name corev1.ResourceName, amount resource.Quantity, a
 	if amount.Sign() < 0 {
 		v.invalid(at, "must not be negative")
 	}
-	if (slices.Contains(countedResources, name) || isExtended(name)) && amount.MilliValue()%1000 != 0 {
+	if (slices.Contains(countedResources, name) || isExtended(name)) && !v.isWhole(amount) {
 		v.invalid(at, "must be an integer")
 	}
-	if isHugePages(name) && !isWholePages(name, amount) {
+	if isHugePages(name) && !v.isWholePages(name, amount) {
 		v.invalid(at, "must be a multiple of the page size")
 	}
 }
 
-func isWholePages(name corev1.ResourceName, amount resource.Quantity) bool {
+// isWhole reports whether an amount is an integer. Until 1.37 its thousandfold must not overflow.
+func (v *validator) isWhole(amount resource.Quantity) bool {
+	if v.release < R138 {
+		return amount.MilliValue()%1000 == 0
+	}
+	whole := amount.DeepCopy()
+	whole.RoundUp(0)
+	return whole.Cmp(amount) == 0
+}
+
+// isWholePages reports whether an amount is a multiple of its page size. A size that overflows to 0
+// makes the kubelets of 1.36 and 1.37 divide by it, and crash; here it is no size.
+func (v *validator) isWholePages(name corev1.ResourceName, amount resource.Quantity) bool {
 	size, err := resource.ParseQuantity(strings.TrimPrefix(string(name), corev1.ResourceHugePagesPrefix))
-	if err != nil || size.Sign() <= 0 || size.MilliValue()%1000 != 0 {
+	if err != nil || size.Sign() <= 0 || !v.isWhole(size) {
+		return false
+	}
+	if v.release >= R138 && (size.CmpInt64(math.MaxInt64) > 0 || amount.CmpInt64(math.MaxInt64) > 0) {
 		return false
 	}
 	return size.Value() != 0 && amount.Value()%size.Value() == 0

@@ -35,7 +35,11 @@ func (v *validator) podSecurity() {
 	v.userNamespace()
 	sc, at := v.spec.SecurityContext, specPath.Child("securityContext")
 	if share := v.spec.ShareProcessNamespace; share != nil && *share && v.spec.HostPID {
-		v.invalid(at.Child("shareProcessNamespace"), "excludes hostPID")
+		if v.release < R137 {
+			v.invalid(at.Child("shareProcessNamespace"), "excludes hostPID")
+		} else {
+			v.invalid(specPath.Child("shareProcessNamespace"), "excludes hostPID")
+		}
 	}
 	if sc == nil {
 		return
@@ -141,6 +145,7 @@ func (v *validator) seccomp(profile *corev1.SeccompProfile, at *field.Path) {
 	case profile.LocalhostProfile != nil:
 		v.invalid(at, "is for type Localhost")
 	}
+	v.seccompOCI(profile.Type, at.Child("oci"))
 }
 
 func (v *validator) appArmor(profile *corev1.AppArmorProfile, at *field.Path) {

@@ -23,6 +23,9 @@ func (v *validator) emptyDir(dir *corev1.EmptyDirVolumeSource, at *field.Path) {
 	if dir.SizeLimit != nil && dir.SizeLimit.Sign() < 0 {
 		v.forbidden(at.Child("sizeLimit"), "must not be negative")
 	}
+	if mode, ok := newerAt[int32](v, at.Child("mode")); ok && (mode < 0 || mode > 0o1777) {
+		v.invalid(at.Child("mode"), "must be between 0 and 01777 octal")
+	}
 }
 
 func (v *validator) hostPath(host *corev1.HostPathVolumeSource, at *field.Path) {
@@ -61,6 +64,7 @@ func (v *validator) byteRange(n int32, at *field.Path) {
 func (v *validator) secretVolume(secret *corev1.SecretVolumeSource, at *field.Path) {
 	v.notEmpty(at.Child("secretName"), secret.SecretName)
 	v.fileMode(secret.DefaultMode, at.Child("defaultMode"))
+	v.newerDefaultUser(at)
 	for i, item := range secret.Items {
 		v.keyToPath(item, at.Child("items").Index(i))
 	}
@@ -69,6 +73,7 @@ func (v *validator) secretVolume(secret *corev1.SecretVolumeSource, at *field.Pa
 func (v *validator) configMapVolume(configMap *corev1.ConfigMapVolumeSource, at *field.Path) {
 	v.notEmpty(at.Child("name"), configMap.Name)
 	v.fileMode(configMap.DefaultMode, at.Child("defaultMode"))
+	v.newerDefaultUser(at)
 	for i, item := range configMap.Items {
 		v.keyToPath(item, at.Child("items").Index(i))
 	}
@@ -264,4 +269,7 @@ func (v *validator) csi(csi *corev1.CSIVolumeSource, at *field.Path) {
 
 func (v *validator) imageVolume(image *corev1.ImageVolumeSource, at *field.Path) {
 	v.pullPolicy(image.PullPolicy, at.Child("pullPolicy"))
+	if v.release >= R137 {
+		v.notEmpty(at.Child("reference"), image.Reference)
+	}
 }

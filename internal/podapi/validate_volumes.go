@@ -190,4 +190,5 @@ func (v *validator) keyToPath(item corev1.KeyToPath, at *field.Path) {
 	v.notEmpty(at.Child("path"), item.Path)
 	v.fileName(item.Path, at.Child("path"))
 	v.fileMode(item.Mode, at.Child("mode"))
+	v.newerUser(at, at)
 }

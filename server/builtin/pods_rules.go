@@ -19,7 +19,7 @@ import (
 func podRules() collection.Rules[*corev1.Pod] {
 	return collection.Rules[*corev1.Pod]{
 		BuiltIn: true, UnconditionalUpdate: true, Generation: collection.CountSpec, GracePeriod: podGracePeriod, ReturnDeleted: true,
-		Default: podapi.Default, Complete: completePod, Validate: validatePod,
+		Default: podapi.R136.Default, Complete: completePod, Validate: validatePod,
 	}
 }
 
@@ -98,19 +98,19 @@ var podSpecPath = field.NewPath("spec")
 
 func validatePod(pod, stored *corev1.Pod) field.ErrorList {
 	if stored == nil {
-		return podapi.Validate(pod)
+		return podapi.R136.Validate(pod, nil)
 	}
 	if apiequality.Semantic.DeepEqual(pod.Spec, stored.Spec) {
 		return nil // a spec that was taken once is not judged again
 	}
 	// The owner of the collection may have stored it without defaults.
 	stored = stored.DeepCopy()
-	podapi.Default(stored)
+	podapi.R136.Default(stored)
 	completePod(stored, stored)
 	if apiequality.Semantic.DeepEqual(pod.Spec, stored.Spec) {
 		return nil
 	}
-	return append(podapi.Validate(pod), checkPodChange(&pod.Spec, &stored.Spec)...)
+	return append(podapi.R136.Validate(pod, nil), checkPodChange(&pod.Spec, &stored.Spec)...)
 }
 
 // checkPodChange: of a pod's spec, images and deadlines may change, tolerations may be added, and

@@ -169,25 +169,41 @@ func kindOf(data []byte) (schema.GroupVersionKind, error) {
 	return version.WithKind(meta.Kind), nil
 }
 
-// decodePod reads a pod, with keys in their exact case. Unknown fields are dropped and returned. So
-// are the fields that Kubernetes 1.36 lacks, if this build has another type for them.
-func decodePod(data []byte) (pod *corev1.Pod, unknown unknownFields, err error) {
-	pod = &corev1.Pod{}
-	faults, err := kjson.UnmarshalStrict(data, pod, kjson.DisallowUnknownFields)
+// decoded is a pod as it was read.
+type decoded struct {
+	pod     *corev1.Pod
+	unknown unknownFields // that were dropped
+	data    []byte        // in JSON; nil: it was protobuf
+}
+
+// newerOf is what the pod has in fields that the build may have no type for.
+func (d *decoded) newerOf(release podapi.Release) podapi.Newer {
+	data := d.data
+	if data == nil && release >= podapi.R137 {
+		data, _ = json.Marshal(d.pod) // what protobuf can hold, JSON can
+	}
+	return release.NewerOf(data)
+}
+
+// decodePod reads a pod, with keys in their exact case. Unknown fields are dropped. So are the
+// fields that the release lacks, if this build has another type for them.
+func decodePod(data []byte, release podapi.Release) (decoded, error) {
+	d := decoded{pod: &corev1.Pod{}, data: data}
+	faults, err := kjson.UnmarshalStrict(data, d.pod, kjson.DisallowUnknownFields)
 	if err != nil {
-		if rest, cut := podapi.CutNewer(data); len(cut) > 0 {
-			if pod, unknown, err := decodePod(rest); err == nil {
-				return pod, append(unknown, cut...), nil
-			}
+		if rest, cut := release.CutNewer(data); len(cut) > 0 {
+			d, err := decodePod(rest, release)
+			d.unknown = append(d.unknown, cut...)
+			return d, err
 		}
-		return nil, nil, jsonError(data, err)
+		return decoded{}, jsonError(data, err)
 	}
 	for _, fault := range faults {
 		if field, ok := fault.(kjson.FieldError); ok {
-			unknown = append(unknown, field.FieldPath())
+			d.unknown = append(d.unknown, field.FieldPath())
 		}
 	}
-	return pod, unknown, nil
+	return d, nil
 }
 
 // decodeItems reads a list down to its items, so that a bad item leaves the others readable.

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/tributary-go/tributary/internal/podapi"
 )
 
 var errKubeletKind = errors.New("apiVersion and kind must be v1 and Pod, or over HTTP PodList")
@@ -46,7 +48,7 @@ func (r *podRun) protobufList(data []byte) {
 		return
 	}
 	for i := range list.Items {
-		r.take(place{item: i + 1}, &list.Items[i], nil)
+		r.take(place{item: i + 1}, func(podapi.Release) (decoded, error) { return decoded{pod: list.Items[i].DeepCopy()}, nil })
 	}
 	r.allOrNothing()
 }

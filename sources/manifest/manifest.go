@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -28,6 +29,8 @@ type Decoder struct {
 	// Pod, or, over HTTP, a PodList that is taken as a whole or not at all. Any metadata.uid is
 	// accepted. Without LikeKubelet every document and every item stands for itself.
 	LikeKubelet bool
+	// Release is the release of the kubelet whose rules count. See [ParseRelease].
+	Release Release
 	// UIDPath stands for the path of Decode in UIDs. If it is the folder that is read, a pod keeps
 	// its UID when its file is renamed or copied. Empty: the path of Decode. LikeKubelet ignores
 	// it, since the kubelet hashes the path.
@@ -72,37 +75,63 @@ type podRun struct {
 
 // json takes a pod in JSON, and warns of the fields that are dropped.
 func (r *podRun) json(at place, data []byte) {
-	pod, unknown, err := decodePod(data)
-	warn := r.decoder.Warn
-	if err == nil && warn != nil {
-		unknown = append(unknown, podapi.DropNewer(pod)...)
-	}
-	if r.take(at, pod, err) && warn != nil && len(unknown) > 0 {
-		warn(r.fault(at, podKey(pod), unknown))
-	}
+	r.take(at, func(release podapi.Release) (decoded, error) { return decodePod(data, release) })
 }
 
-// take admits a decoded pod, or rejects a part that did not decode.
-func (r *podRun) take(at place, pod *corev1.Pod, err error) (admitted bool) {
-	if pod != nil {
-		at.key = r.keyOf(pod.Namespace, pod.Name) // before it has the node's suffix
+// message takes a pod in protobuf. Its fields have numbers, so that none is misspelt.
+func (r *podRun) message(at place, data []byte) {
+	r.take(at, func(podapi.Release) (decoded, error) {
+		pod, err := r.limits.decodeProtobufPod(data)
+		return decoded{pod: pod}, err
+	})
+}
+
+// take admits a pod by the first release that accepts it, or rejects the part for the reason of the
+// first release. Each decodes it anew, since a release makes its own pod of it.
+func (r *podRun) take(at place, decode func(podapi.Release) (decoded, error)) {
+	var pod *corev1.Pod // of the first release
+	var worst error
+	for i, release := range r.decoder.Release.is.Each() {
+		d, err := decode(release)
+		if i == 0 && d.pod != nil {
+			at.key = r.keyOf(d.pod.Namespace, d.pod.Name) // before it has the node's suffix
+			pod = d.pod
+		}
+		if err == nil {
+			err = r.admit(at, release, &d)
+		}
+		if err == nil {
+			r.pods = append(r.pods, d.pod)
+			if warn := r.decoder.Warn; warn != nil && len(d.unknown) > 0 {
+				slices.Sort(d.unknown)
+				warn(r.fault(at, podKey(d.pod), slices.Compact(d.unknown)))
+			}
+			return
+		}
+		if i == 0 {
+			worst = err
+		}
 	}
-	if err == nil {
-		err = r.decoder.admit(r.path, pod)
+	r.reject(at, podKey(pod), worst)
+}
+
+// admit makes a decoded pod a pod of this node. From 1.37 on an item of a list over HTTP keeps its
+// apiVersion and kind, whatever they are.
+func (r *podRun) admit(at place, release podapi.Release, d *decoded) error {
+	kinds := d.pod.TypeMeta
+	if err := r.decoder.admit(r.path, release, d); err != nil {
+		return err
 	}
-	if err != nil {
-		r.reject(at, podKey(pod), err)
-		return false
+	if release >= podapi.R137 && at.item > 0 && r.decoder.Source == SourceHTTP {
+		d.pod.TypeMeta = kinds
 	}
-	r.pods = append(r.pods, pod)
-	return true
+	return nil
 }
 
 func (r *podRun) protobuf(data []byte) {
 	kind, message, err := openProtobuf(data)
 	if err == nil && kind == podKind {
-		pod, err := r.limits.decodeProtobufPod(message)
-		r.take(place{raw: message}, pod, err)
+		r.message(place{raw: message}, message)
 		return
 	}
 	var items [][]byte
@@ -122,7 +151,6 @@ func (r *podRun) protobuf(data []byte) {
 			r.reject(place{item: i + 1, raw: item}, "", fmt.Errorf("%w, and what follows is not read", ErrTooLarge))
 			return
 		}
-		pod, err := r.limits.decodeProtobufPod(item)
-		r.take(place{item: i + 1, raw: item}, pod, err)
+		r.message(place{item: i + 1, raw: item}, item)
 	}
 }

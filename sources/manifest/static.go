@@ -30,9 +30,12 @@ func namesFolder(uid types.UID) bool {
 	return len(uid) <= maxUID && uid != "." && uid != ".." && !strings.ContainsFunc(string(uid), elsewhere)
 }
 
-// admit makes a decoded pod a pod of this node, or returns why it cannot be one.
-func (d Decoder) admit(path string, pod *corev1.Pod) error {
-	podapi.Default(pod)
+// admit makes a decoded pod a pod of this node by the rules of a release, or returns why it cannot
+// be one.
+func (d Decoder) admit(path string, release podapi.Release, from *decoded) error {
+	pod, newer := from.pod, from.newerOf(release)
+	from.unknown = append(from.unknown, release.DropNewer(pod)...)
+	release.Default(pod)
 	if pod.Name == "" {
 		return errNoName
 	}
@@ -48,7 +51,7 @@ func (d Decoder) admit(path string, pod *corev1.Pod) error {
 		pod.UID = uid
 	}
 	d.bind(pod)
-	if faults := podapi.Validate(pod); len(faults) > 0 {
+	if faults := release.Validate(pod, newer); len(faults) > 0 {
 		return fieldFaults(faults)
 	}
 	if kind := podapi.APIReference(pod); kind != "" {
