@@ -1,6 +1,8 @@
 package sources
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,11 +14,11 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// LikeKubelet makes the sources of this package, and the merge, behave like the kubelet 1.36. By
-// default they are kinder. With it, bad files lose their pods at the next interval, leftovers are
-// manifests, an empty answer means no pods, only the first document of a file counts, redirects are
-// followed anywhere, and so on. Use it to see exactly what a kubelet sees: which pods, when, and in
-// which updates. These details are not the kubelet's:
+// LikeKubelet makes the sources of this package, and the merge, behave like the kubelet; its
+// release is that of [WithRelease]. By default they are kinder. With it, bad files lose their pods
+// at the next interval, leftovers are manifests, an empty answer means no pods, only the first
+// document of a file counts, redirects are followed anywhere, and so on. Use it to see exactly what
+// a kubelet sees: which pods, when, and in which updates. These details are not the kubelet's:
 //
 //   - Messages never quote a manifest, a header or the password of a URL. The kubelet logs some of
 //     them.
@@ -34,6 +36,20 @@ import (
 //
 // [static.WithGrace] has no effect with it.
 func LikeKubelet() Option { return option(func(s *Sources) { s.likeKubelet = true }) }
+
+// WithRelease has manifests of files and URLs read by the rules of one release of the kubelet: its
+// defaults, its fields and its refusals. version is the release, such as "1.37", or the version of
+// the node's kubelet, such as "v1.37.2", which a Node has in status.nodeInfo.kubeletVersion. Run
+// refuses any other release than 1.36, 1.37 and 1.38. Default: a pod that one of them accepts is a
+// pod, by the first that does; see [manifest.Release].
+func WithRelease(version string) Option {
+	return option(func(s *Sources) {
+		release, err := manifest.ParseRelease(version)
+		if s.release = release; err != nil {
+			s.missing = errors.Join(s.missing, fmt.Errorf("sources: WithRelease: %w", err))
+		}
+	})
+}
 
 // kubeletMerge is the kubelet's own merge. Two pods are the same if their UIDs are, whatever their
 // names. A known pod takes over spec, labels, annotations, deletion and status of its new state;

@@ -25,7 +25,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// kubeletFile reads manifests as the kubelet 1.36 does. Its apparent mistakes are the kubelet's,
+// kubeletFile reads manifests as the kubelet does. Its apparent mistakes are the kubelet's,
 // kept on purpose: see LikeKubelet. It has three truths that need not agree: the pods by name, the
 // names by file, and the state that was set. Events change single pods, the interval replaces all
 // pods, and an empty folder is set without touching the other two.
@@ -59,7 +59,7 @@ func newKubeletFile(path string, options []static.Option, sink *Sink) *kubeletFi
 		pods: map[string]*corev1.Pod{}, names: map[string]string{}, problems: map[string]error{}, warnings: map[string]error{},
 	}
 	k.decoder = manifest.Decoder{
-		Node: sink.Node(), Source: FileSource, LikeKubelet: true,
+		Node: sink.Node(), Source: FileSource, LikeKubelet: true, Release: sink.release,
 		Warn: func(err *manifest.Error) { k.warnings[err.Path] = unknownField(err) },
 	}
 	return k

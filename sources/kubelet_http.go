@@ -16,7 +16,7 @@ import (
 	"github.com/tributary-go/tributary/store"
 )
 
-// kubeletHTTP reads a URL as the kubelet 1.36 does. Its apparent mistakes are the kubelet's, kept
+// kubeletHTTP reads a URL as the kubelet does. Its apparent mistakes are the kubelet's, kept
 // on purpose: see LikeKubelet.
 type kubeletHTTP struct {
 	address  string
@@ -33,7 +33,7 @@ type kubeletHTTP struct {
 func newKubeletHTTP(address string, options []static.Option, sink *Sink) *kubeletHTTP {
 	k := &kubeletHTTP{address: address, settings: settingsOf(options), sink: sink}
 	k.decoder = manifest.Decoder{
-		Node: sink.Node(), Source: HTTPSource, LikeKubelet: true,
+		Node: sink.Node(), Source: HTTPSource, LikeKubelet: true, Release: sink.release,
 		Warn: func(err *manifest.Error) { k.warnings = append(k.warnings, unknownField(err)) },
 	}
 	return k

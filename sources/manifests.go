@@ -137,7 +137,7 @@ func settingsOf(options []static.Option) access.Settings {
 // each manifest.
 func staticPods(sink *Sink, source, from string) static.Decode[*corev1.Pod] {
 	return func(path string, data []byte) (pods []*corev1.Pod, rejected []error) {
-		decoder := manifest.Decoder{Node: sink.Node(), Source: source, UIDPath: from}
+		decoder := manifest.Decoder{Node: sink.Node(), Source: source, Release: sink.release, UIDPath: from}
 		decoder.Warn = func(err *manifest.Error) { rejected = append(rejected, static.Warning(unknownField(err))) }
 		pods, all := decoder.Decode(path, data)
 		for _, err := range all {

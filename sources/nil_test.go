@@ -29,6 +29,14 @@ func TestNilIsNamed(t *testing.T) {
 	}
 }
 
+// TestAnUnknownRelease: it ends Run at once, and the text names the releases.
+func TestAnUnknownRelease(t *testing.T) {
+	for _, version := range []string{"", "1.35", "v1.39.0"} {
+		err := sources.New("node-1", sources.File(t.TempDir()), sources.WithRelease(version)).Run(t.Context())
+		require.ErrorContains(t, err, `sources: WithRelease: "`+version+`" is no version of a kubelet that is followed: 1.36, 1.37, 1.38`)
+	}
+}
+
 // TestBadOptionsOfASource: they end Run at once and are an error of Add, before anything is read.
 func TestBadOptionsOfASource(t *testing.T) {
 	clients, err := kubernetes.NewForConfig(&rest.Config{Host: "http://localhost:1"})

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/sources/health"
+	"github.com/tributary-go/tributary/sources/manifest"
 )
 
 // Source declares pods. A source is run once, by one [Sources].
@@ -34,6 +35,8 @@ type Sink struct {
 	log  logr.Logger
 	// likeKubelet: the sources of this package behave like the kubelet, harm included.
 	likeKubelet bool
+	// release is that of the kubelet whose rules count for manifests.
+	release manifest.Release
 	// nodeState is unasked, or unchecked.
 	nodeState nodeState
 	// checkpoints is the folder of the checkpoints; empty: none are kept.

@@ -15,6 +15,7 @@ import (
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/sources/internal/access"
+	"github.com/tributary-go/tributary/sources/manifest"
 )
 
 // Sources merges the pod sources of one node. Make it with [New], call Run once, and read Updates.
@@ -22,8 +23,9 @@ import (
 type Sources struct {
 	node        string
 	log         *logr.Logger // nil: that of Run's context, else klog's
-	missing     error        // options that are nil
+	missing     error        // options that are nil, or cannot be used
 	likeKubelet bool
+	release     manifest.Release
 	checkpoints string  // folder
 	inputs      []Input // that New was given
 
@@ -82,7 +84,8 @@ func New(node string, options ...Option) *Sources {
 		node:    node,
 		updates: make(chan PodUpdate), wake: make(chan struct{}, 1), synced: make(chan struct{}), ended: make(chan struct{}),
 	}
-	s.missing = null.Options("sources: New", options, func(option Option) { option.apply(s) })
+	missing := null.Options("sources: New", options, func(option Option) { option.apply(s) })
+	s.missing = errors.Join(missing, s.missing)
 	var feeds []*feed
 	for _, input := range s.inputs {
 		feeds = append(feeds, s.feedOf(input.shown()))
@@ -280,7 +283,7 @@ func (s *Sources) list() []*feed { return *s.feeds.Load() }
 // runSource runs one source. Its end does not end another one.
 func (s *Sources) runSource(ctx context.Context, f *feed) {
 	log := s.logger(ctx).WithValues("source", f.name)
-	sink := &Sink{node: s.node, name: f.name, log: log, likeKubelet: s.likeKubelet, nodeState: f.node, checkpoints: s.Checkpoints(), set: func(next state) {
+	sink := &Sink{node: s.node, name: f.name, log: log, likeKubelet: s.likeKubelet, release: s.release, nodeState: f.node, checkpoints: s.Checkpoints(), set: func(next state) {
 		s.changed(f, next.pods) // first: an observer knows each pod that the reader is told
 		f.push(next)
 		s.look()

@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// defaultResources completes requests: a container's from its limits, and in 1.36 the pod's from its
-// containers and its limits. From 1.37 on the API server does the latter later, after admission.
+// defaultResources completes requests: a container's from its limits, and in 1.36 the pod's from
+// its containers and its limits. From 1.37 on the API server does the latter later, after
+// admission.
 func (r Release) defaultResources(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		requestLimits(&pod.Spec.Containers[i].Resources)

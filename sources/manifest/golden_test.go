@@ -94,8 +94,8 @@ func readGolden(t testing.TB, output []byte) (g golden) {
 	return g
 }
 
-// ofBuild is the outcome without the fields that the k8s.io/api of the build does not have. Of those
-// a warning tells.
+// ofBuild is the outcome without the fields that the k8s.io/api of the build does not have. Of
+// those a warning tells.
 func (g golden) ofBuild(t *testing.T) golden {
 	g.Pods = slices.Clone(g.Pods)
 	for i := range g.Pods {
