@@ -89,7 +89,7 @@ func (f folder) play(t *testing.T) (updates []sources.PodUpdate) {
 	for _, file := range f.Before {
 		put(file)
 	}
-	s := sources.New("node-1", sources.LikeKubelet(), sources.File(filepath.Join(root, f.Path), static.WithInterval(time.Hour)))
+	s := sources.New("node-1", sources.LikeKubelet(), sources.WithRelease(asked), sources.File(filepath.Join(root, f.Path), static.WithInterval(time.Hour)))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()

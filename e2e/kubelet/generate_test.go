@@ -292,15 +292,6 @@ type typed struct {
 	of   reflect.Type
 }
 
-// newer are the fields that k8s.io/api has and the kubelet that is asked has not: it passes over
-// whatever they hold, which we refuse where it is of another type.
-var newer = []string{
-	"ClusterTrustBundleProjection.user", "ConfigMapVolumeSource.defaultUser", "DownwardAPIVolumeFile.user", "DownwardAPIVolumeSource.defaultUser",
-	"EmptyDirVolumeSource.mode", "GRPCAction.mode", "HTTPGetAction.protocol", "KeyToPath.user", "NodeAllocatableResourceClaimStatus.mapping",
-	"NodeAllocatableResourceClaimStatus.overhead", "PodCertificateProjection.user", "PodSpec.evictionResponders", "PodStatus.volumeHealth",
-	"ProjectedVolumeSource.defaultUser", "SecretVolumeSource.defaultUser", "ServiceAccountTokenProjection.user", "VolumeMount.bindMountOptions",
-}
-
 // opaque types are written as a value, whatever their fields are.
 func opaque(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]())
@@ -311,7 +302,6 @@ func fieldsOf(t reflect.Type) (all []typed) {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
-		case slices.Contains(newer, t.Name()+"."+name):
 		case name == "" && f.Type.Kind() == reflect.Struct:
 			all = append(all, fieldsOf(f.Type)...)
 		case name != "":

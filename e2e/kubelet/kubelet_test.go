@@ -69,8 +69,13 @@ func (k *kubelet) answer(t *testing.T, question, answer any) {
 	require.NoError(t, json.Unmarshal(line, answer))
 }
 
+// asked is the release of the kubelet that is asked here.
+const asked = "1.36"
+
 func ours(t *testing.T, source string, data []byte) (o outcome) {
-	pods, rejected := manifest.Decoder{Node: "node-1", Source: source, LikeKubelet: true}.Decode("/manifests/pod", data)
+	release, err := manifest.ParseRelease(asked)
+	require.NoError(t, err)
+	pods, rejected := manifest.Decoder{Node: "node-1", Source: source, LikeKubelet: true, Release: release}.Decode("/manifests/pod", data)
 	for _, pod := range pods {
 		data, err := json.Marshal(pod)
 		require.NoError(t, err)
