@@ -1,7 +1,7 @@
 // Package manifest turns pod manifests, from files and URLs, into the static pods of a node, by the
-// rules of the kubelet 1.36.3. It fills in defaults, refuses pods that the API would refuse, and
-// gives each pod its node, its suffix and its UID. Of Kubernetes it imports only k8s.io/api and
-// k8s.io/apimachinery.
+// rules of the kubelet of a [Release]. It fills in defaults, refuses pods that the API would
+// refuse, and gives each pod its node, its suffix and its UID. Of Kubernetes it imports only
+// k8s.io/api and k8s.io/apimachinery.
 //
 //	decoder := manifest.Decoder{Node: "node-1", Source: manifest.SourceFile}
 //	pods, rejected := decoder.Decode(path, data)
@@ -11,11 +11,11 @@
 //
 // It guarantees:
 //
-//  1. The same bytes, path, source and node give the same pods with the same UIDs, after a restart
-//     and on another machine. [Decoder].UIDPath, if it is set, counts in place of the path. A pod
-//     keeps its UID if a default is written out, or if it is written in another syntax.
+//  1. The same bytes, path, source, node and release give the same pods with the same UIDs, after a
+//     restart and on another machine. [Decoder].UIDPath, if it is set, counts in place of the path.
+//     A pod keeps its UID if a default is written out, or if it is written in another syntax.
 //  2. A returned pod has passed the defaulting and the validation of a create request, with the
-//     feature gates of 1.36 at their defaults. It refers to no object of the API.
+//     feature gates of its release at their defaults. It refers to no object of the API.
 //  3. A rejected part costs only itself: one document of a stream, or one item of a list.
 //  4. An error never quotes a value of the manifest. It names the place, the field and the reason.
 //     A field's path may have keys of a map. The pod's name is in the error only if it is valid.
@@ -36,10 +36,10 @@
 //     the size in bytes, do not apply: like the kubelet, it takes gigabytes for some manifests of
 //     10 MiB.
 //
-// Fields that are misspelt, or that 1.36 does not have, are dropped, as the kubelet drops them.
-// Fields of 1.36 that the k8s.io/api of the build does not have are dropped too, such as
-// spec.schedulingGroup with 0.35. [Decoder].Warn is told of each. The package sees one manifest at
-// a time, so it does not compare the names of pods.
+// Fields that are misspelt, or that the release does not have, are dropped, as the kubelet drops
+// them. Fields of the release that the k8s.io/api of the build does not have are dropped too, such
+// as spec.schedulingGroup with 0.35. [Decoder].Warn is told of each. The package sees one manifest
+// at a time, so it does not compare the names of pods.
 //
 // go.yaml.in/yaml/v2 reads YAML, as in the kubelet: version 1.1 with its booleans and octal
 // numbers, and the last of two equal keys. A brace at the beginning of a manifest begins JSON. A
@@ -48,6 +48,6 @@
 // are an error too. With LikeKubelet the text key counts; the kubelet takes either at random. A
 // rejected document is parsed again by go.yaml.in/yaml/v3, which knows line numbers.
 //
-// The pairs under testdata are manifests and the kubelet 1.36.3's pods for them, from a file and
-// from a URL.
+// The pairs under testdata are manifests and what the kubelets 1.36.3, 1.37.2 and 1.38.0-beta.0
+// made of them, from a file and from a URL.
 package manifest

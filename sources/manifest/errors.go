@@ -123,7 +123,7 @@ func (u unknownFields) Error() string {
 		texts = append(texts, fmt.Sprintf("and %d more", len(u)-maxFaults))
 	}
 	return "not known, and dropped: " + strings.Join(texts, ", ") +
-		"; a field may be misspelt, or not of the release of Kubernetes that this program was built for"
+		"; a field may be misspelt, or of a later release than the kubelet's or than this program was built for"
 }
 
 func (u unknownFields) fields() []string { return u }

@@ -36,8 +36,9 @@ type Decoder struct {
 	// it, since the kubelet hashes the path.
 	UIDPath string
 	// Warn, if not nil, is called by Decode for each pod with fields that are not known: misspelt
-	// ones, or those of another release than the k8s.io/api of the build. Such fields are dropped,
-	// as the kubelet drops them. [Error.Fields] are their paths. In protobuf they are not noticed.
+	// ones, or those of a later release than Release or the k8s.io/api of the build. Such fields
+	// are dropped, as the kubelet drops them. [Error.Fields] are their paths. In protobuf, fields
+	// that the build does not have are not noticed.
 	Warn func(*Error)
 }
 

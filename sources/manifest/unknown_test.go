@@ -66,7 +66,7 @@ func TestUnknownFieldsAreNamedWithTheirPlace(t *testing.T) {
 		json.RawMessage(jsonPod("a")), json.RawMessage(strings.Replace(jsonPod("b"), `"image"`, `"Image":"hidden","image"`, 1)),
 	}})
 	require.NoError(t, err)
-	const reason = "; a field may be misspelt, or not of the release of Kubernetes that this program was built for"
+	const reason = "; a field may be misspelt, or of a later release than the kubelet's or than this program was built for"
 	for _, row := range []struct{ name, manifest, want string }{
 		{"a document", yamlPod("a") + "---\n" + misspelt,
 			"document 2, line 18: pod default/b-node-1: not known, and dropped: spec.containers[0].imagePullSecret" + reason},
