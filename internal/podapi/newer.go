@@ -14,27 +14,32 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// newer are the fields that not every followed release has, by type and name in JSON, each with the
-// first release that has it. A type or field may be missing in the k8s.io/api of the build. Those
-// of 1.36 are listed because rules of later releases look at them.
-var newer = map[string]map[string]Release{
-	"ClusterTrustBundleProjection":       {"user": R137},
-	"ConfigMapVolumeSource":              {"defaultUser": R137},
-	"DownwardAPIVolumeFile":              {"user": R137},
-	"DownwardAPIVolumeSource":            {"defaultUser": R137},
-	"EmptyDirVolumeSource":               {"mode": R137},
-	"GRPCAction":                         {"mode": R137},
-	"HTTPGetAction":                      {"protocol": R137},
-	"KeyToPath":                          {"user": R137},
-	"NodeAllocatableResourceClaimStatus": {"mapping": R137, "overhead": R137},
-	"PodCertificateProjection":           {"user": R137},
-	"PodSpec":                            {"evictionResponders": R137, "schedulingGroup": R136, "workloadRef": never},
-	"PodStatus":                          {"nodeAllocatableResourceClaimStatuses": R136, "volumeHealth": R137},
-	"ProjectedVolumeSource":              {"defaultUser": R137},
-	"SeccompProfile":                     {"oci": R138},
-	"SecretVolumeSource":                 {"defaultUser": R137},
-	"ServiceAccountTokenProjection":      {"user": R137},
-	"VolumeMount":                        {"bindMountOptions": R137},
+// span is from the first release that has a field to the first that has it no more. Zero: it is open.
+type span struct{ since, until Release }
+
+func (s span) has(r Release) bool { return r >= s.since && (s.until == 0 || r < s.until) }
+
+// newer are the fields that not every followed release has, by type and name in JSON. A type or
+// field may be missing in the k8s.io/api of the build. Those of all releases are listed because
+// rules of newer fields look at them.
+var newer = map[string]map[string]span{
+	"ClusterTrustBundleProjection":       {"user": {since: R137}},
+	"ConfigMapVolumeSource":              {"defaultUser": {since: R137}},
+	"DownwardAPIVolumeFile":              {"user": {since: R137}},
+	"DownwardAPIVolumeSource":            {"defaultUser": {since: R137}},
+	"EmptyDirVolumeSource":               {"mode": {since: R137}},
+	"GRPCAction":                         {"mode": {since: R137}},
+	"HTTPGetAction":                      {"protocol": {since: R137}},
+	"KeyToPath":                          {"user": {since: R137}},
+	"NodeAllocatableResourceClaimStatus": {"mapping": {since: R137}, "overhead": {since: R137}, "resources": {until: R137}},
+	"PodCertificateProjection":           {"user": {since: R137}},
+	"PodSpec":                            {"evictionResponders": {since: R137}, "schedulingGroup": {}, "workloadRef": {since: never}},
+	"PodStatus":                          {"nodeAllocatableResourceClaimStatuses": {}, "volumeHealth": {since: R137}},
+	"ProjectedVolumeSource":              {"defaultUser": {since: R137}},
+	"SeccompProfile":                     {"oci": {since: R138}},
+	"SecretVolumeSource":                 {"defaultUser": {since: R137}},
+	"ServiceAccountTokenProjection":      {"user": {since: R137}},
+	"VolumeMount":                        {"bindMountOptions": {since: R137}},
 }
 
 // DropNewer removes the fields that the release does not have: its decoder drops them as unknown.
@@ -49,8 +54,8 @@ func (r Release) DropNewer(pod *corev1.Pod) (dropped []string) {
 // have another type for them, or none. Without such a field, rest is data.
 func (r Release) CutNewer(data []byte) (rest []byte, cut []string) {
 	tree := treeOf(data)
-	podWalk().visit(tree, "", func(path string, in map[string]any, name string, since Release) {
-		if since > r {
+	podWalk().visit(tree, "", func(path string, in map[string]any, name string, of span) {
+		if !of.has(r) {
 			delete(in, name)
 			cut = append(cut, path)
 		}
@@ -75,8 +80,8 @@ func (r Release) NewerOf(data []byte) Newer {
 		return nil
 	}
 	found := Newer{}
-	podWalk().visit(treeOf(data), "", func(path string, in map[string]any, name string, since Release) {
-		if since <= r && in[name] != nil {
+	podWalk().visit(treeOf(data), "", func(path string, in map[string]any, name string, of span) {
+		if of.has(r) && in[name] != nil {
 			found[path] = in[name]
 		}
 	})
@@ -115,7 +120,7 @@ func newerAt[T any](v *validator, at *field.Path) (value T, ok bool) {
 
 // walk is the way to the newer fields of a type. Branches without one are left out.
 type walk struct {
-	newer  map[string]Release
+	newer  map[string]span
 	fields map[string]int   // those of newer that the build has
 	enters map[string]*walk // by name in JSON, behind pointers and slices
 	index  map[string]int   // of enters
@@ -163,7 +168,7 @@ func (w *walk) drop(v reflect.Value, r Release) (dropped []string) {
 		}
 	default:
 		for name, i := range w.fields {
-			if own := v.Field(i); w.newer[name] > r && !own.IsZero() {
+			if own := v.Field(i); !w.newer[name].has(r) && !own.IsZero() {
 				own.SetZero()
 				dropped = append(dropped, name)
 			}
@@ -178,16 +183,16 @@ func (w *walk) drop(v reflect.Value, r Release) (dropped []string) {
 }
 
 // visit calls found for each newer field of a value in JSON, with its path and its place.
-func (w *walk) visit(node any, at string, found func(path string, in map[string]any, name string, since Release)) {
+func (w *walk) visit(node any, at string, found func(path string, in map[string]any, name string, of span)) {
 	switch node := node.(type) {
 	case []any:
 		for i := range node {
 			w.visit(node[i], fmt.Sprintf("%s[%d]", at, i), found)
 		}
 	case map[string]any:
-		for name, since := range w.newer {
+		for name, of := range w.newer {
 			if _, ok := node[name]; ok {
-				found(below(at, name), node, name, since)
+				found(below(at, name), node, name, of)
 			}
 		}
 		for name, inner := range w.enters {

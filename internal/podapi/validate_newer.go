@@ -35,11 +35,11 @@ func (v *validator) generated() {
 
 // listOf checks the keys of a list that is a map, and calls check for each item from 1.38 on.
 func listOf[T any](v *validator, list []T, all *field.Path, key func(T) string, check func(T, *field.Path)) {
+	if v.release < R138 {
+		return
+	}
 	seen := sets.New[string]()
 	for i, item := range list {
-		if v.release < R138 {
-			return
-		}
 		if seen.Has(key(item)) {
 			v.duplicate(all.Index(i), "")
 		}

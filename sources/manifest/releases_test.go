@@ -145,19 +145,21 @@ func (r recorded) differs(t *testing.T, decoder manifest.Decoder) string {
 }
 
 // TestMildest: without a release, a pod that the kubelet of any release accepts is accepted, as the
-// first of them has it.
+// first of them has it. Any other is refused for the reason of the first.
 func TestMildest(t *testing.T) {
-	done := map[string]bool{}
+	first := map[string]recorded{}
 	for _, r := range recordings(t) { // of one manifest and source in the order of releases
 		key := r.name + " " + r.source
-		if done[key] || r.want.Pods == nil {
-			continue
+		if was, ok := first[key]; !ok || was.want.Pods == nil && r.want.Pods != nil {
+			first[key] = r
 		}
-		done[key] = true
-		decoder := likeKubelet(manifest.Decoder{Node: "node-1", Source: r.source})
-		assert.Empty(t, r.want.ofBuild(t).differs(t, decoder, r.path, r.data), r)
 	}
-	require.Greater(t, len(done), 200)
+	for _, r := range first {
+		if !r.crashed {
+			decoder := likeKubelet(manifest.Decoder{Node: "node-1", Source: r.source})
+			assert.Empty(t, r.want.ofBuild(t).differs(t, decoder, r.path, r.data), r)
+		}
+	}
 }
 
 func TestParseRelease(t *testing.T) {

@@ -34,7 +34,9 @@ func namesFolder(uid types.UID) bool {
 // be one.
 func (d Decoder) admit(path string, release podapi.Release, from *decoded) error {
 	pod, newer := from.pod, from.newerOf(release)
-	from.unknown = append(from.unknown, release.DropNewer(pod)...)
+	if d.Warn != nil {
+		from.unknown = append(from.unknown, release.DropNewer(pod)...)
+	}
 	release.Default(pod)
 	if pod.Name == "" {
 		return errNoName
