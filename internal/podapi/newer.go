@@ -14,7 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// span is from the first release that has a field to the first that has it no more. Zero: it is open.
+// span is from the first release that has a field to the first that has it no more. Zero is open.
 type span struct{ since, until Release }
 
 func (s span) has(r Release) bool { return r >= s.since && (s.until == 0 || r < s.until) }

@@ -25,7 +25,7 @@ type since struct {
 }
 
 // newerRules go beyond the recorded outcomes of package manifest, from the +k8s: tags of k8s.io/api
-// 0.38 and the handwritten rules of 1.37. Each has another case that is accepted by all.
+// 0.38 and the handwritten rules of 1.37.
 var newerRules = []since{
 	{"mode in range", inVolume, `emptyDir: {mode: 01777}`, 0, ""},
 	{"mode below", inVolume, `emptyDir: {mode: -1}`, podapi.R137, "V.emptyDir.mode V0"},
@@ -52,6 +52,7 @@ var newerRules = []since{
 	{"health of no volume, without a reason", inPod, `status: {volumeHealth: [{healthConditions: [{status: DataLoss}]}]}`, podapi.R138, "status.volumeHealth[0].name status.volumeHealth[0].healthConditions[0].reason"},
 	{"health of the same condition", inPod, `status: {volumeHealth: [{name: v, healthConditions: [{status: DataLoss, reason: A}, {status: DataLoss, reason: A}, {status: DataLoss, reason: B}]}]}`, podapi.R138, "status.volumeHealth[0].healthConditions[1]"},
 	{"profile from a registry", inContainer, `securityContext: {seccompProfile: {type: RuntimeDefault, oci: {ref: a.b/p@sha256:` + strings.Repeat("a", 64) + `, baseProfile: {type: Localhost, localhostProfile: ../x}}}}`, podapi.R138, "C.securityContext.seccompProfile.oci C.securityContext.seccompProfile.oci.baseProfile.localhostProfile"},
+	{"written requests below the containers'", inSpec, `{resources: {requests: {cpu: 1}}, containers: [{name: c, image: i, resources: {requests: {cpu: 2}}}]}`, podapi.R136, "spec.resources.requests[cpu]"},
 	{"workloadRef of any type, which no release has", inSpec, `workloadRef: [a, list]`, 0, ""},
 }
 
@@ -74,6 +75,32 @@ func TestNewerRules(t *testing.T) {
 				require.Equal(t, want, faultsOf(t, release, rule.where, rule.fragment), release)
 			}
 		})
+	}
+}
+
+// TestAmounts: numbers that the releases' own arithmetic takes in different ways. The kubelets of
+// 1.36 and 1.37 crash at the two page sizes that overflow to 0.
+func TestAmounts(t *testing.T) {
+	all, none := []podapi.Release{podapi.R136, podapi.R137, podapi.R138}, []podapi.Release(nil)
+	for limits, accepted := range map[string][]podapi.Release{
+		`example.com/foo: "1.9999"`:                                      all,
+		`example.com/foo: "9223372036854775"`:                            all,
+		`example.com/foo: "9223372036854776"`:                            all[2:],
+		`example.com/foo: "10000000000000000001"`:                        all[2:],
+		`example.com/foo: "1e19"`:                                        all,
+		`example.com/foo: "9223372036854775.5"`:                          none,
+		`cpu: 1, hugepages-2Mi: 2097151500m`:                             all,
+		`cpu: 1, hugepages-2Mi: 4Mi`:                                     all,
+		`cpu: 1, hugepages-2Mi: "9223372036854775808"`:                   all[:2],
+		`cpu: 1, hugepages-2Mi: "2e30"`:                                  all[:2],
+		`cpu: 1, hugepages-2Mi: 3Mi`:                                     none,
+		`cpu: 1, hugepages-1e30: "1e30"`:                                 none,
+		`cpu: 1, hugepages-18446744073709551616: "18446744073709551616"`: none,
+	} {
+		for _, release := range all {
+			faults := faultsOf(t, release, inContainer, "resources: {limits: {"+limits+"}}")
+			require.Equal(t, slices.Contains(accepted, release), len(faults) == 0, "%s: %s: %s", release, limits, faults)
+		}
 	}
 }
 
