@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,9 +19,10 @@ import (
 )
 
 // TestSimulationOfAnAgent: pods come and go while the way to the API server is cut, slow or well,
-// and while the server is restored from backups, behind and past what the agent knows. While
-// SafeToPrune is true, the agent has been told each pod that the server had when the way was last
-// interrupted, and each that it has had for the longest staleness.
+// and while the server is restored from backups, behind and past what the agent knows; the way may
+// be silent, and the reader asleep. While SafeToPrune is true, the agent has been told each pod
+// that its source has, that the server had when the way was last interrupted, and that the server
+// has had for the longest staleness.
 //
 // TRIBUTARY_SIM_SEED=n replays one seed; TRIBUTARY_SIM_RUNS=n sets how many are run.
 func TestSimulationOfAnAgent(t *testing.T) {
@@ -115,6 +117,21 @@ func (w *agentWorld) step() {
 	case p < 92 && w.away.Load():
 		w.away.Store(false)
 		w.interrupted = time.Now()
+	case p < 94:
+		w.hold(&w.silent)
+	case p < 96:
+		w.hold(&w.asleep)
+	}
+}
+
+// hold has the way silent, or the reader asleep, for some minutes.
+func (w *agentWorld) hold(what *atomic.Bool) {
+	what.Store(true)
+	defer what.Store(false)
+	for range w.random.IntN(20) {
+		w.bind()
+		time.Sleep(time.Duration(w.random.Int64N(int64(time.Minute)))) // simulated
+		w.look()
 	}
 }
 
@@ -162,6 +179,9 @@ func (w *agentWorld) look() {
 	w.total.safe++
 	require.False(w.t, w.away.Load(), "seed %d: the server is away", w.seed)
 	held := w.holding()
+	for _, pod := range w.sources.Merged() {
+		require.NotNil(w.t, held[pod.Pod.UID], "seed %d: safe to prune, and the reader has not been told", w.seed)
+	}
 	for _, pod := range w.pods.Snapshot().All() {
 		since := w.bound[pod.UID]
 		if held[pod.UID] == nil && (!since.After(w.interrupted) || time.Since(since) > longest) {

@@ -30,6 +30,8 @@ import (
 type wire struct {
 	*pipes.Network
 	away     atomic.Bool
+	silent   atomic.Bool
+	asleep   atomic.Bool  // the reader of the updates
 	slow     atomic.Bool  // watches send 64 bytes at a time
 	noList   atomic.Bool  // lists are forbidden, and watches are not
 	requests atomic.Int32 // probes apart
@@ -62,6 +64,13 @@ func (w *wire) takeAway() {
 	w.cut()
 }
 
+// awaitFlow blocks while the way is silent: nothing comes over it, and nothing fails.
+func (w *wire) awaitFlow() {
+	for w.silent.Load() {
+		time.Sleep(time.Second)
+	}
+}
+
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,13 +83,14 @@ func (w *wire) cut() {
 // trickling is the answer to a watch over a slow way.
 type trickling struct {
 	http.ResponseWriter
-	slow *atomic.Bool
+	wire *wire
 }
 
 func (t trickling) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 func (t trickling) Write(p []byte) (n int, err error) {
-	for t.slow.Load() && err == nil && n < len(p) {
+	t.wire.awaitFlow()
+	for t.wire.slow.Load() && err == nil && n < len(p) {
 		var some int
 		some, err = t.ResponseWriter.Write(p[n:min(n+64, len(p))])
 		n += some
@@ -134,8 +144,9 @@ func startAgent(t *testing.T, options ...reflector.Option) *agent {
 		} else {
 			w.requests.Add(1)
 		}
+		w.awaitFlow()
 		if r.URL.Query().Has("watch") {
-			answer = trickling{answer, &w.slow}
+			answer = trickling{answer, w}
 		} else if w.noList.Load() {
 			http.Error(answer, "forbidden", http.StatusForbidden)
 			return
@@ -155,6 +166,9 @@ func startAgent(t *testing.T, options ...reflector.Option) *agent {
 		defer close(read)
 		for update := range a.sources.Updates() {
 			a.take(update)
+			for a.asleep.Load() {
+				time.Sleep(time.Second)
+			}
 		}
 	}()
 	t.Cleanup(func() {
