@@ -164,3 +164,15 @@ func TestTheCoreKnowsNoRules(t *testing.T) {
 		}
 	}
 }
+
+// TestNoPathOfOneRelease: nothing here imports the library of field ownership, whose path has its
+// major version: apimachinery 0.38 takes another than 0.37, and one source serves both. Its types
+// are inferred instead.
+func TestNoPathOfOneRelease(t *testing.T) {
+	atRoot(t)
+	for path := range files(t, ".go") {
+		source, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NotContains(t, string(source), `"sigs.k8s.io/`+"structured-merge-diff", path)
+	}
+}

@@ -3,6 +3,7 @@ package collection
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -11,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/tributary-go/tributary/server/internal/apierror"
 	"github.com/tributary-go/tributary/server/internal/object"
@@ -48,12 +47,12 @@ func newOwnership[T store.Object](kind watchcache.Kind[T], rules Rules[T], subre
 	if o.types == nil {
 		o.types = managedfields.NewDeducedTypeConverter()
 	}
-	manager := func(subresource string, resets ...fieldpath.Path) (*managedfields.FieldManager, error) {
-		reset := map[fieldpath.APIVersion]*fieldpath.Set{}
+	manager := func(subresource string, resets ...string) (*managedfields.FieldManager, error) {
+		filters := filtersOf(newManager)
 		for _, version := range append(objects.others(), o.kind.GroupVersion()) {
-			reset[fieldpath.APIVersion(version.String())] = fieldpath.NewSet(resets...)
+			exclude(filters, version.String(), resets)
 		}
-		return newManager(o.types, objects, objects, objects, o.kind, o.kind.GroupVersion(), subresource, fieldpath.NewExcludeFilterSetMap(reset))
+		return newManager(o.types, objects, objects, objects, o.kind, o.kind.GroupVersion(), subresource, filters)
 	}
 	var err, statusErr error
 	if rules.hasStatus(kind) {
@@ -64,15 +63,15 @@ func newOwnership[T store.Object](kind watchcache.Kind[T], rules Rules[T], subre
 	if rules.BuiltIn {
 		o.status, statusErr = manager(object.Status.Name(), specPath)
 	} else {
-		o.status, statusErr = manager(object.Status.Name(), specPath, fieldpath.MakePathOrDie("metadata"))
+		o.status, statusErr = manager(object.Status.Name(), specPath, "metadata")
 	}
 	return o, errors.Join(err, statusErr)
 }
 
 // Writes of the object do not write the status, and the other way round.
 var (
-	specPath   = fieldpath.MakePathOrDie(object.Spec.Name())
-	statusPath = fieldpath.MakePathOrDie(object.Status.Name())
+	specPath   = object.Spec.Name()
+	statusPath = object.Status.Name()
 )
 
 // apply is live with what manager applies, and with ownership of it. Errors: Conflict when another
@@ -97,17 +96,18 @@ func (o *ownership[T]) apply(live T, applied *unstructured.Unstructured, manager
 // misfit says where a configuration does not fit, in the library's words unless they quote values.
 func (o *ownership[T]) misfit(applied *unstructured.Unstructured) string {
 	_, err := o.types.ObjectToTyped(applied)
-	var all typed.ValidationErrors
-	if !errors.As(err, &all) {
+	all := reflect.ValueOf(err) // a typed.ValidationErrors
+	if !all.IsValid() || all.Kind() != reflect.Slice {
 		return "a field has a wrong type"
 	}
 	var found []string
-	for _, one := range all {
+	for i := range all.Len() {
+		path, message := all.Index(i).FieldByName("Path").String(), all.Index(i).FieldByName("ErrorMessage").String()
 		why := "wrong type"
-		if plainMisfit.MatchString(one.ErrorMessage) {
-			why = one.ErrorMessage
+		if plainMisfit.MatchString(message) {
+			why = message
 		}
-		found = append(found, one.Path+": "+why)
+		found = append(found, path+": "+why)
 	}
 	return strings.Join(found, "; ")
 }

@@ -1,6 +1,8 @@
 package collection
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/tributary-go/tributary/server/internal/apierror"
 	"github.com/tributary-go/tributary/server/internal/object"
@@ -125,7 +126,7 @@ func (s scales[T]) owned(obj T) (*autoscalingv1.Scale, *managedfields.ScaleHandl
 	}
 	version := s.of.Kind().GroupVersionKind().GroupVersion()
 	owners := managedfields.NewScaleHandler(obj.GetManagedFields(), version,
-		managedfields.ResourcePathMappings{version.String(): fieldPath(s.of.rules.Scale.SpecReplicas)})
+		pathMappings(managedfields.ResourcePathMappings{}, version.String(), s.of.rules.Scale.SpecReplicas))
 	scale.ManagedFields, err = owners.ToSubresource()
 	return scale, owners, err
 }
@@ -210,11 +211,17 @@ func setNumber(obj runtime.Object, value int64, path []string) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, obj)
 }
 
-func fieldPath(names []string) (path fieldpath.Path) {
-	for _, name := range names {
-		path = append(path, fieldpath.PathElement{FieldName: &name})
+// pathMappings is a path in the library's form, P and E, which it has in JSON.
+func pathMappings[M ~map[string]P, P ~[]E, E any](of M, version string, names []string) M {
+	path := make(P, len(names))
+	for i, name := range names {
+		element, err := json.Marshal(map[string]string{"FieldName": name})
+		if err = errors.Join(err, json.Unmarshal(element, &path[i])); err != nil {
+			panic(err) // TestScale reads one
+		}
 	}
-	return path
+	of[version] = path
+	return of
 }
 
 func nameIn(key string) string {

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/tributary-go/tributary/server/internal/fieldtypes"
 	"github.com/tributary-go/tributary/server/watchcache"
@@ -120,33 +119,24 @@ var (
 	errOtherType    = errors.New("the From of a version of the kind makes objects of another Go type than those that are stored")
 )
 
-// typesByVersion are the types of the fields in each version.
-type typesByVersion struct {
-	managedfields.TypeConverter // of the objects' own version
-	others                      map[schema.GroupVersion]managedfields.TypeConverter
-}
-
-// ObjectToTyped implements managedfields.TypeConverter.
-func (t typesByVersion) ObjectToTyped(obj runtime.Object, o ...typed.ValidationOptions) (*typed.TypedValue, error) {
-	if other, ok := t.others[obj.GetObjectKind().GroupVersionKind().GroupVersion()]; ok {
-		return other.ObjectToTyped(obj, o...)
-	}
-	return t.TypeConverter.ObjectToTyped(obj, o...)
-}
-
 // typesOf are the types of the fields of a built-in kind, as client-go has them.
 func (v converter[T]) typesOf(kind schema.GroupVersionKind) (types managedfields.TypeConverter, known bool) {
 	types, known = fieldtypes.For(kind)
 	if !known || len(v.versions) == 0 {
 		return types, known
 	}
-	all := typesByVersion{TypeConverter: types, others: map[schema.GroupVersion]managedfields.TypeConverter{}}
+	others := map[schema.GroupVersion]managedfields.TypeConverter{}
 	for _, other := range v.others() {
 		if types, known := fieldtypes.For(other.WithKind(kind.Kind)); known {
-			all.others[other] = types
+			others[other] = types
 		}
 	}
-	return all, true
+	return fieldtypes.Choose(func(obj runtime.Object) managedfields.TypeConverter {
+		if other, ok := others[obj.GetObjectKind().GroupVersionKind().GroupVersion()]; ok {
+			return other
+		}
+		return types
+	}), true
 }
 
 // others are the versions that the objects are not in.

@@ -10,12 +10,10 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	smd "sigs.k8s.io/structured-merge-diff/v6/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // text has the names of groups in its first line, and then a type on each line. A test writes it.
@@ -53,52 +51,63 @@ func For(kind schema.GroupVersionKind) (types managedfields.TypeConverter, ok bo
 	if _, ok := c.types[name]; !ok {
 		return nil, false
 	}
-	return converter(sync.OnceValue(func() typed.ParseableType { return c.parse(name) })), true
+	parsed := sync.OnceValue(func() managedfields.TypeConverter { return c.parse(name, kind) })
+	return Choose(func(runtime.Object) managedfields.TypeConverter { return parsed() }), true
 }
 
 // parse reads a type, and all types of its fields.
-func (c contents) parse(name string) typed.ParseableType {
-	parser := &typed.Parser{}
-	seen := map[string]bool{}
+func (c contents) parse(name string, kind schema.GroupVersionKind) managedfields.TypeConverter {
+	all := map[string]*spec.Schema{}
 	var add func(name string)
 	add = func(name string) {
-		if seen[name] {
+		if all[name] != nil || strings.HasPrefix(name, "__untyped_") { // which the library has
 			return
 		}
-		seen[name] = true
 		var d definition
 		if err := json.Unmarshal([]byte(c.types[name]), &d); err != nil {
 			panic(fmt.Sprintf("fieldtypes: %s: %v", name, err)) // TestTypes reads them all
 		}
-		parser.Schema.Types = append(parser.Schema.Types, smd.TypeDef{Name: d.Name, Atom: d.schema()})
+		all[name] = d.openAPI()
 		for _, part := range strings.Split(c.types[name], referring)[1:] {
 			referred, _, _ := strings.Cut(part, `"`)
 			add(referred)
 		}
 	}
 	add(name)
-	return parser.Type(name)
+	all[name].AddExtension("x-kubernetes-group-version-kind", []any{
+		map[string]any{"group": kind.Group, "version": kind.Version, "kind": kind.Kind},
+	})
+	types, err := managedfields.NewTypeConverter(all, false)
+	if err != nil {
+		panic(fmt.Sprintf("fieldtypes: %s: %v", name, err)) // TestTypes reads them all
+	}
+	return types
 }
 
 // referring stands before the name of a field's type.
 const referring = `"Named":"`
 
-// converter is the type of one kind.
-type converter func() typed.ParseableType
-
-// ObjectToTyped implements managedfields.TypeConverter.
-func (c converter) ObjectToTyped(obj runtime.Object, o ...typed.ValidationOptions) (*typed.TypedValue, error) {
-	if document, ok := obj.(*unstructured.Unstructured); ok {
-		return c().FromUnstructured(document.Object, o...)
-	}
-	return c().FromStructured(obj, o...)
+// Choose converts each object by the types that pick returns for it.
+func Choose(pick func(runtime.Object) managedfields.TypeConverter) managedfields.TypeConverter {
+	return choose(pick, managedfields.NewDeducedTypeConverter())
 }
 
-// TypedToObject implements managedfields.TypeConverter.
-func (converter) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
-	content, ok := value.AsValue().Unstructured().(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("fieldtypes: an object is a %T", value.AsValue().Unstructured())
-	}
-	return &unstructured.Unstructured{Object: content}, nil
+// typeConverter is managedfields.TypeConverter. Its types are of the library's own release, whose
+// path is not that of the next one: they are inferred, so that they need no name.
+type typeConverter[O, V any] interface {
+	ObjectToTyped(runtime.Object, ...O) (*V, error)
+	TypedToObject(*V) (runtime.Object, error)
+}
+
+func choose[O, V any](pick func(runtime.Object) managedfields.TypeConverter, back typeConverter[O, V]) *chosen[O, V] {
+	return &chosen[O, V]{back, pick}
+}
+
+type chosen[O, V any] struct {
+	typeConverter[O, V] // TypedToObject is the same for all
+	pick                func(runtime.Object) managedfields.TypeConverter
+}
+
+func (c *chosen[O, V]) ObjectToTyped(obj runtime.Object, o ...O) (*V, error) {
+	return c.pick(obj).(typeConverter[O, V]).ObjectToTyped(obj, o...)
 }

@@ -1,28 +1,27 @@
 package fieldtypes
 
-import smd "sigs.k8s.io/structured-merge-diff/v6/schema"
+import "k8s.io/kube-openapi/pkg/validation/spec"
 
-// The forms of the library's types in JSON: its own embed each other.
+// The forms of the library's types in JSON: its own embed each other. It has them in YAML, too.
 type (
 	definition struct {
 		Name string
-		atom
+		atom `yaml:",inline"`
 	}
 	atom struct {
-		Scalar smd.Scalar `json:",omitempty"`
-		List   *list      `json:",omitempty"`
-		Map    *object    `json:",omitempty"`
+		Scalar string  `json:",omitempty"`
+		List   *list   `json:",omitempty"`
+		Map    *object `json:",omitempty"`
 	}
 	list struct {
-		Element  reference
-		Relation smd.ElementRelationship `json:",omitempty"`
-		Keys     []string                `json:",omitempty"`
+		Element  reference `yaml:"elementType"`
+		Relation string    `json:",omitempty" yaml:"elementRelationship"`
+		Keys     []string  `json:",omitempty"`
 	}
 	object struct {
-		Fields   []field                 `json:",omitempty"`
-		Element  *reference              `json:",omitempty"`
-		Relation smd.ElementRelationship `json:",omitempty"`
-		Unions   []smd.Union             `json:",omitempty"`
+		Fields   []field    `json:",omitempty"`
+		Element  *reference `json:",omitempty" yaml:"elementType"`
+		Relation string     `json:",omitempty" yaml:"elementRelationship"`
 	}
 	field struct {
 		Name    string
@@ -30,43 +29,72 @@ type (
 		Default any `json:",omitempty"`
 	}
 	reference struct {
-		Named    string                   `json:",omitempty"`
-		Inlined  *atom                    `json:",omitempty"`
-		Relation *smd.ElementRelationship `json:",omitempty"`
-		Nullable bool                     `json:",omitempty"`
+		Named    string `json:",omitempty" yaml:"namedType"`
+		Inlined  *atom  `json:",omitempty" yaml:",inline"`
+		Relation string `json:",omitempty" yaml:"elementRelationship"`
+		Nullable bool   `json:",omitempty"`
 	}
 )
 
-func (a atom) schema() (made smd.Atom) {
-	if a.Scalar != "" {
-		made.Scalar = &a.Scalar
-	}
-	if a.List != nil {
-		made.List = &smd.List{ElementType: a.List.Element.schema(), ElementRelationship: a.List.Relation, Keys: a.List.Keys}
-	}
-	if a.Map == nil {
-		return made
-	}
-	made.Map = &smd.Map{ElementRelationship: a.Map.Relation, Unions: a.Map.Unions}
-	if a.Map.Element != nil {
-		made.Map.ElementType = a.Map.Element.schema()
-	}
-	for _, f := range a.Map.Fields {
-		if number, ok := f.Default.(float64); ok { // there are integers alone
-			f.Default = int64(number)
+// openAPI is a type in the form that the library takes, without unions, which it does not use.
+func (a atom) openAPI() *spec.Schema {
+	made := &spec.Schema{}
+	switch {
+	case a.List != nil && a.Map != nil: // anything
+		related(made, a.Map.Relation)
+	case a.List != nil:
+		made.Typed("array", "")
+		made.Items = &spec.SchemaOrArray{Schema: a.List.Element.openAPI()}
+		switch {
+		case len(a.List.Keys) > 0:
+			made.AddExtension("x-kubernetes-list-type", "map")
+			made.AddExtension("x-kubernetes-list-map-keys", a.List.Keys)
+		case a.List.Relation == "associative":
+			made.AddExtension("x-kubernetes-list-type", "set")
 		}
-		made.Map.Fields = append(made.Map.Fields, smd.StructField{Name: f.Name, Type: f.Type.schema(), Default: f.Default})
+	case a.Map != nil:
+		made.Typed("object", "")
+		for _, f := range a.Map.Fields {
+			of := f.Type.openAPI()
+			if of.Default = f.Default; f.Default != nil {
+				if number, ok := f.Default.(float64); ok { // there are integers alone
+					of.Default = int64(number)
+				}
+			}
+			made.SetProperty(f.Name, *of)
+		}
+		made.AdditionalProperties = &spec.SchemaOrBool{}
+		if a.Map.Element != nil {
+			made.AdditionalProperties.Schema = a.Map.Element.openAPI()
+		}
+		related(made, a.Map.Relation)
+	case a.Scalar == "numeric":
+		made.Typed("number", "")
+	case a.Scalar == "untyped":
+		made.Typed("string", "int-or-string")
+	default:
+		made.Typed(a.Scalar, "")
 	}
 	return made
 }
 
-func (r reference) schema() smd.TypeRef {
-	made := smd.TypeRef{ElementRelationship: r.Relation, Nullable: r.Nullable}
-	if r.Named != "" {
-		made.NamedType = &r.Named
+func (r reference) openAPI() *spec.Schema {
+	if r.Named == "" {
+		if r.Inlined == nil {
+			return (atom{}).openAPI()
+		}
+		return r.Inlined.openAPI()
 	}
-	if r.Inlined != nil {
-		made.Inlined = r.Inlined.schema()
-	}
+	made := spec.RefSchema("#/definitions/" + r.Named)
+	related(made, r.Relation)
 	return made
+}
+
+func related(made *spec.Schema, relation string) {
+	switch relation {
+	case "atomic":
+		made.AddExtension("x-kubernetes-map-type", "atomic")
+	case "separable":
+		made.AddExtension("x-kubernetes-map-type", "granular")
+	}
 }
