@@ -24,6 +24,7 @@ import (
 	restwatch "k8s.io/client-go/rest/watch"
 	"k8s.io/utils/ptr"
 
+	"github.com/tributary-go/tributary/internal/fieldsv1"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -144,7 +145,7 @@ func pod(i int) *corev1.Pod {
 
 func managed(manager, subresource, fields string, at metav1.Time) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, Operation: metav1.ManagedFieldsOperationUpdate,
-		APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		APIVersion: "v1", Time: &at, FieldsType: "FieldsV1", FieldsV1: fieldsv1.Of(fields)}
 }
 
 func container(name string, port int32) corev1.Container {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/fieldsv1"
 	"github.com/tributary-go/tributary/internal/wire"
 )
 
@@ -46,7 +47,7 @@ func somePod(i, size int) *corev1.Pod {
 	var managed []metav1.ManagedFieldsEntry
 	for i := range i % 3 {
 		managed = append(managed, metav1.ManagedFieldsEntry{
-			Manager: fmt.Sprint("kubelet-", i), Operation: "Update", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:a":{}}}`)},
+			Manager: fmt.Sprint("kubelet-", i), Operation: "Update", FieldsV1: fieldsv1.Of(`{"f:spec":{"f:a":{}}}`),
 		})
 	}
 	return &corev1.Pod{

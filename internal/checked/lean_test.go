@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/tributary-go/tributary/internal/checked"
+	"github.com/tributary-go/tributary/internal/fieldsv1"
 	"github.com/tributary-go/tributary/internal/wire"
 )
 
@@ -121,7 +123,7 @@ func managed(random *rand.Rand) metav1.ManagedFieldsEntry {
 	now := metav1.Unix(random.Int63n(1<<32), 0)
 	return metav1.ManagedFieldsEntry{
 		Manager: fmt.Sprint("m", random.Int()), Operation: "Update", APIVersion: "v1", Time: &now, FieldsType: "FieldsV1",
-		FieldsV1: &metav1.FieldsV1{Raw: bytes.Repeat([]byte(`{"f:a":{}}`), random.Intn(40))},
+		FieldsV1: fieldsv1.Of(strings.Repeat(`{"f:a":{}}`, random.Intn(40))),
 	}
 }
 
@@ -222,9 +224,8 @@ func TestManagedFieldsAreCutOutOfJSON(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "\""}}, Spec: corev1.PodSpec{NodeName: "n"}}
 	for range 4 {
 		pod.ManagedFields = append(pod.ManagedFields, managed(random))
-		pod.ManagedFields[0].FieldsV1.Raw = []byte(`{"f:a":{".":{}}}`)
 		for i := range pod.ManagedFields {
-			pod.ManagedFields[i].FieldsV1.Raw = pod.ManagedFields[0].FieldsV1.Raw
+			pod.ManagedFields[i].FieldsV1 = fieldsv1.Of(`{"f:a":{".":{}}}`)
 		}
 		data, err := json.Marshal(pod)
 		require.NoError(t, err)

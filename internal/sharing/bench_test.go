@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/tributary-go/tributary/internal/fieldsv1"
 	"github.com/tributary-go/tributary/internal/sharing"
 )
 
@@ -33,7 +34,7 @@ func benchPod(i int) *corev1.Pod {
 	}
 	for _, manager := range []string{"kube-controller-manager", "kubelet"} {
 		pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", APIVersion: "v1", Time: &at, FieldsType: "FieldsV1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{".":{},"f:app":{},"f:tier":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:env":{},"f:image":{}}}}}`)}})
+			FieldsV1: fieldsv1.Of(`{"f:metadata":{"f:labels":{".":{},"f:app":{},"f:tier":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{".":{},"f:env":{},"f:image":{}}}}}`)})
 	}
 	for _, name := range []string{"web", "sidecar"} {
 		c := corev1.Container{Name: name, Image: "registry.example/" + app + "/" + name, Resources: corev1.ResourceRequirements{

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/fieldsv1"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -83,7 +84,7 @@ func BenchmarkUpdate(b *testing.B) {
 		}
 		for j := range 5 {
 			p.ManagedFields = append(p.ManagedFields, metav1.ManagedFieldsEntry{
-				Manager: fmt.Sprint("manager-", j), FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:app":{}}}}`)},
+				Manager: fmt.Sprint("manager-", j), FieldsV1: fieldsv1.Of(`{"f:metadata":{"f:labels":{"f:app":{}}}}`),
 			})
 		}
 		return p
