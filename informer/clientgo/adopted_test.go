@@ -73,7 +73,7 @@ func TestTheControllerOfASharedInformerRunsNothing(t *testing.T) {
 				controller.RunWithContext(t.Context())
 				require.False(t, controller.HasSynced())
 				running(t, shared.RunWithContext)
-				<-controller.HasSyncedChecker().Done()
+				synced(t, controller)
 				close(stop)
 				synctest.Wait()
 				pods.Create(onNode("ns", "a", "n1"))

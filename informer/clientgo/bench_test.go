@@ -64,7 +64,7 @@ func BenchmarkWrittenByHand(b *testing.B) {
 					b.Fatal(err)
 				}
 				running(b, shared.RunWithContext)
-				<-handler.HasSyncedChecker().Done()
+				synced(b, handler)
 				b.ReportAllocs()
 				for b.Loop() {
 					version++

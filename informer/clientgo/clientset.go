@@ -48,14 +48,14 @@ func FromClientset(clientset any, example runtime.Object, resync time.Duration, 
 		source := listwatch.FromClientLike(r.client, r.name, object, options...)
 		return FromSource(source, example, resync)
 	}
-	return newInformer(r.functions(namespace, options), false, example, resync)
+	return newInformer(r.functions(namespace, options), false, example, resync).asClientGo()
 }
 
 // FromSource is [NewInformer] for a source of package listwatch. Objects share memory and are
 // read-only, so a transform gets a copy. The source's objects have the type of example; nil accepts
 // any.
 func FromSource(source listwatch.ListerWatcher[Object], example runtime.Object, resync time.Duration) cache.SharedIndexInformer {
-	return newInformer(source, true, example, resync)
+	return newInformer(source, true, example, resync).asClientGo()
 }
 
 // HasResource reports whether a generated clientset has a resource of the Go type of example.

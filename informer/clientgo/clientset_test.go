@@ -46,8 +46,8 @@ func TestFromClientset(t *testing.T) {
 	ofNodes := clientgo.FromClientset(client, &corev1.Node{}, 0, narrow...)
 	running(t, ofPods.RunWithContext)
 	running(t, ofNodes.RunWithContext)
-	<-ofPods.HasSyncedChecker().Done()
-	<-ofNodes.HasSyncedChecker().Done()
+	synced(t, ofPods)
+	synced(t, ofNodes)
 	require.ElementsMatch(t, []string{"ns/a", "ns/b"}, ofPods.GetStore().ListKeys())
 	require.Equal(t, []string{"n1"}, ofNodes.GetStore().ListKeys())
 	for _, obj := range ofPods.GetStore().List() {
@@ -87,7 +87,7 @@ func TestFromClientsetWithoutWatchLists(t *testing.T) {
 	pods := clientgo.FromClientset(listsOnly{client}, &corev1.Pod{}, 0)
 	running(t, pods.RunWithContext)
 	require.Equal(t, "list", <-asked)
-	<-pods.HasSyncedChecker().Done()
+	synced(t, pods)
 	require.Equal(t, "watch ", <-asked)
 }
 

@@ -55,6 +55,8 @@
 // fail on an informer that is already made, and name a replacement. A watch error handler gets a
 // real *cache.Reflector that is idle: it has a name and a type for the log. It hears of failed
 // lists and refused watches, but not of errors that are retried anyway: see [WithWatchErrors].
+// SetShardSelector, of client-go 0.38, panics there, since generated factories drop its error. It
+// keeps one shard of what the server sends; the server still sends all.
 // HandlerOptions.Logger logs a panic that runtime.ReallyCrash lets pass, and nothing else.
 // To run the controller of GetController does nothing: [NewIndexerInformer] returns one that runs.
 //

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/internal/adapters"
@@ -41,20 +42,16 @@ func Factory[F generated[N], N ~func(C, time.Duration) cache.SharedIndexInformer
 		panic(fmt.Sprintf("clientgo: Factory: the namespace and the tweak of list options of a %T cannot be read: "+
 			"give the factory as its constructor returns it, or options, such as listwatch.InNamespace", factory))
 	}
-	var name *cache.InformerName
-	if named, ok := any(factory).(interface{ InformerName() *cache.InformerName }); ok {
-		name = named.InformerName()
-	}
 	optionList = slices.Concat([]listwatch.Option{listwatch.InNamespace(namespace)}, optionList, []listwatch.Option{Tweak(tweak)})
 	for _, example := range examples {
 		made := factory.InformerFor(example, func(client C, resync time.Duration) cache.SharedIndexInformer {
 			made := FromClientset(client, example, resync, optionList...)
 			if r, _ := resourceOf(client, reflect.TypeOf(example)); !null.Is(r.client) {
-				made.(*shared[Object]).Publish(name.WithResource(r.client.APIVersion().WithResource(r.name)))
+				made.(named).PublishAs(factory, r.client.APIVersion().WithResource(r.name))
 			}
 			return made
 		})
-		if _, ours := made.(*shared[Object]); !ours {
+		if _, ours := made.(named); !ours {
 			panic(fmt.Sprintf("clientgo: Factory: the factory has an informer of %T already: call Factory first", example))
 		}
 	}
@@ -98,4 +95,9 @@ func narrowed(factory any) (namespace string, tweak func(*metav1.ListOptions), o
 // generated is the part of a generated factory that takes constructors. N is its own type of them.
 type generated[N any] interface {
 	InformerFor(example runtime.Object, constructor N) cache.SharedIndexInformer
+}
+
+// named is an informer of ours.
+type named interface {
+	PublishAs(factory any, resource schema.GroupVersionResource)
 }

@@ -214,9 +214,9 @@ func TestIndexerErrors(t *testing.T) {
 	require.Len(t, x.List(), 1, "a replacement that fails leaves the old content")
 	require.NoError(t, x.Delete(cache.DeletedFinalStateUnknown{Key: "ns/a", Obj: onNode("ns", "a", "")}))
 	require.Empty(t, x.List())
-	x.Bookmark("7")
-	require.Equal(t, "7", x.LastStoreSyncResourceVersion())
-	readOnly.Bookmark("7")
-	require.Empty(t, readOnly.LastStoreSyncResourceVersion())
+	x.(versioned).Bookmark("7")
+	require.Equal(t, "7", x.(versioned).LastStoreSyncResourceVersion())
+	readOnly.(versioned).Bookmark("7")
+	require.Empty(t, readOnly.(versioned).LastStoreSyncResourceVersion())
 	require.NoError(t, x.Resync())
 }

@@ -116,9 +116,8 @@ func TestSharedIndexInformer(t *testing.T) {
 				require.Empty(t, shared.LastSyncResourceVersion())
 
 				stop := running(t, shared.RunWithContext)
-				<-shared.HasSyncedChecker().Done()
-				<-first.HasSyncedChecker().Done()
-				require.NotEmpty(t, first.HasSyncedChecker().Name()+shared.HasSyncedChecker().Name())
+				synced(t, shared)
+				synced(t, first)
 				require.True(t, cache.WaitForCacheSync(t.Context().Done(), shared.HasSynced, first.HasSynced, shared.GetController().HasSynced))
 				told(early, "add a@2 initial=true")
 
@@ -204,13 +203,13 @@ func TestWrittenByHand(t *testing.T) {
 				require.Equal(t, []string{"ns/a"}, shared.GetStore().ListKeys())
 				require.NoError(t, shared.GetStore().Replace([]any{b}, "7"))
 				require.Equal(t, []any{b}, shared.GetStore().List())
-				require.Equal(t, "7", shared.GetStore().LastStoreSyncResourceVersion())
+				require.Equal(t, "7", shared.GetStore().(versioned).LastStoreSyncResourceVersion())
 				require.False(t, shared.HasSynced())
 				require.Empty(t, shared.LastSyncResourceVersion())
 
 				c := pods.Create(onNode("ns", "c", "n2"))
 				running(t, shared.RunWithContext)
-				<-shared.HasSyncedChecker().Done()
+				synced(t, shared)
 				synctest.Wait()
 				require.Equal(t, []string{"ns/c"}, shared.GetStore().ListKeys())
 				found, err = shared.GetIndexer().ByIndex("node", "n2")
@@ -232,7 +231,7 @@ func TestWrittenByHandLater(t *testing.T) {
 				a, b := pods.Create(onNode("ns", "a", "n1")), pods.Create(onNode("ns", "b", "n1"))
 				shared := newInformer(pods)
 				running(t, shared.RunWithContext)
-				<-shared.HasSyncedChecker().Done()
+				synced(t, shared)
 				synctest.Wait()
 				indexer := shared.GetIndexer()
 				requireNodes := func(want map[string]string) {

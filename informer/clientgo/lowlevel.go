@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/informer/clientgo/internal/across"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 )
@@ -46,8 +47,9 @@ func NewReflector(lw cache.ListerWatcher, example any, store cache.ReflectorStor
 // NewReflectorWithOptions is NewReflector with client-go's options, and replaces NewNamedReflector
 // too. Clock has no effect. Backoff sets the first delay and the longest one, if it has both.
 func NewReflectorWithOptions(lw cache.ListerWatcher, example any, store cache.ReflectorStore, options cache.ReflectorOptions) *Reflector {
-	optionList := reflectorOptions(options.Logger, options.MinWatchTimeout)
-	if b := options.Backoff; b != nil && b.Duration > 0 && b.Cap >= b.Duration {
+	all := across.ReflectorOptions{ReflectorOptions: options}
+	optionList := reflectorOptions(all.Logger, options.MinWatchTimeout)
+	if b := all.Backoff; b != nil && b.Duration > 0 && b.Cap >= b.Duration {
 		optionList = append(optionList, reflector.WithBackoff(b.Duration, b.Cap))
 	}
 	r := newReflector(lw, example, store, optionList)
@@ -154,7 +156,7 @@ func (t *target) Replace(items iter.Seq2[Object, error], resourceVersion func() 
 
 // Bookmark is optional in client-go.
 func (t *target) Bookmark(resourceVersion string) error {
-	if to, ok := t.to.(cache.ReflectorBookmarkStore); ok {
+	if to, ok := t.to.(interface{ Bookmark(string) error }); ok {
 		return to.Bookmark(resourceVersion)
 	}
 	return nil
@@ -178,7 +180,7 @@ func New(config *cache.Config) cache.Controller {
 		with := cache.WatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { handle(r, err) })
 		r.errs.handle.Store(&with)
 	}
-	return &controller{config: *config, Reflector: r}
+	return completedController(&controller{config: *config, Reflector: r}, across.Informer{})
 }
 
 // controller fills a queue, and processes its items.
@@ -187,8 +189,7 @@ type controller struct {
 	config cache.Config
 }
 
-func (c *controller) HasSynced() bool                     { return c.config.Queue.HasSynced() }
-func (c *controller) HasSyncedChecker() cache.DoneChecker { return c.config.Queue.HasSyncedChecker() }
+func (c *controller) HasSynced() bool { return c.config.Queue.HasSynced() }
 
 func (c *controller) Run(stop <-chan struct{}) { c.RunWithContext(wait.ContextForChannel(stop)) }
 
@@ -208,9 +209,17 @@ func (c *controller) process(ctx context.Context) {
 		_, err := c.config.Pop(cache.PopProcessFunc(c.config.Process))
 		return err
 	}
-	if queue, ok := c.config.Queue.(cache.QueueWithBatch); ok && c.config.ProcessBatch != nil &&
-		features.FeatureGates().Enabled(features.InOrderInformersBatchProcess) {
-		pop = func() error { return queue.PopBatch(c.config.ProcessBatch, cache.PopProcessFunc(c.config.Process)) }
+	if c.config.ProcessBatch != nil && features.FeatureGates().Enabled(features.InOrderInformersBatchProcess) {
+		switch queue := c.config.Queue.(type) {
+		case interface {
+			PopBatch(cache.ProcessBatchFunc, cache.PopProcessFunc) error
+		}:
+			pop = func() error { return queue.PopBatch(c.config.ProcessBatch, cache.PopProcessFunc(c.config.Process)) }
+		case interface {
+			PopBatch(cache.ProcessBatchFunc) error // of client-go 0.35
+		}:
+			pop = func() error { return queue.PopBatch(c.config.ProcessBatch) }
+		}
 	}
 	for ctx.Err() == nil && !errors.Is(pop(), cache.ErrFIFOClosed) {
 	}

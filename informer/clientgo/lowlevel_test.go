@@ -115,7 +115,7 @@ func TestProcess(t *testing.T) {
 				require.False(t, controller.HasSynced())
 				stop := running(t, controller.RunWithContext)
 				pods.Server().AwaitWatches(1)
-				<-controller.HasSyncedChecker().Done()
+				synced(t, controller)
 				b := pods.Create(onNode("ns", "b", "n1"))
 				time.Sleep(time.Minute)
 				synctest.Wait()
@@ -204,6 +204,9 @@ func TestATransformThatLeavesOut(t *testing.T) {
 		}, []string{"add a@2 initial=true"}, []string{"add c@4 initial=false", "delete a@5"}, []string{"ns/c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if _, newer := cache.NewStore(cache.MetaNamespaceKeyFunc).(versioned); name == "client-go" && !newer {
+				t.Skip("its release 0.35 tells of the first one")
+			}
 			synctest.Test(t, func(t *testing.T) {
 				pods := listwatchtest.New(t, listwatchtest.Pods())
 				a := pods.Create(onNode("ns", "a", "here"))

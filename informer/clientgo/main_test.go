@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 )
 
@@ -43,4 +45,16 @@ func running(t testing.TB, run func(context.Context)) (stop func()) {
 	stop = func() { cancel(); <-ended }
 	t.Cleanup(stop)
 	return stop
+}
+
+// versioned is what a cache.Store has from client-go 0.36 on. Ours has it with all.
+type versioned interface {
+	Bookmark(string)
+	LastStoreSyncResourceVersion() string
+}
+
+// synced waits, with each release of client-go.
+func synced(t testing.TB, of interface{ HasSynced() bool }) {
+	t.Helper()
+	require.True(t, cache.WaitForCacheSync(t.Context().Done(), of.HasSynced))
 }

@@ -1,3 +1,5 @@
+//go:build !clientgo035
+
 package clientgo_test
 
 import (
@@ -164,4 +166,33 @@ func withHandler(
 		panic(err)
 	}
 	return made.RunWithContext
+}
+
+// TestHasSyncedChecker: informers, handlers and controllers are awaited without polling, and named.
+func TestHasSyncedChecker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		theirs := listwatch.ToClientGo(pods.ListerWatcher())
+		shared := clientgo.NewInformer(theirs, &corev1.Pod{}, 0, nil)
+		handler, err := shared.AddEventHandler(cache.ResourceEventHandlerFuncs{})
+		require.NoError(t, err)
+		queue := cache.NewRealFIFO(cache.MetaNamespaceKeyFunc, cache.NewStore(cache.MetaNamespaceKeyFunc), nil)
+		controller := clientgo.New(&cache.Config{
+			ListerWatcher: theirs, ObjectType: &corev1.Pod{}, Queue: queue, Process: func(any, bool) error { return nil },
+		})
+		checkers := []cache.DoneChecker{
+			shared.HasSyncedChecker(), handler.HasSyncedChecker(), shared.GetController().HasSyncedChecker(), controller.HasSyncedChecker(),
+		}
+		for _, checker := range checkers {
+			require.NotEmpty(t, checker.Name())
+			select {
+			case <-checker.Done():
+				require.Fail(t, "too early", checker.Name())
+			default:
+			}
+		}
+		running(t, shared.RunWithContext)
+		running(t, controller.RunWithContext)
+		require.True(t, cache.WaitFor(t.Context(), "", checkers...))
+	})
 }

@@ -54,7 +54,7 @@ func TestGeneratedNames(t *testing.T) {
 				_, err = shared.AddEventHandler(told)
 				require.NoError(t, err)
 				running(t, shared.RunWithContext)
-				<-shared.HasSyncedChecker().Done()
+				synced(t, shared)
 				synctest.Wait()
 
 				_, err = pods.Update(t.Context(), pod, metav1.UpdateOptions{})
@@ -109,7 +109,7 @@ func TestAnEmptyAnswerIsAnEmptyList(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			running(t, pods.RunWithContext)
-			<-pods.HasSyncedChecker().Done()
+			synced(t, pods)
 			require.Empty(t, pods.GetStore().List())
 		})
 	}

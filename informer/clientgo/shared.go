@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/informer/clientgo/internal/across"
 	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
@@ -39,7 +40,7 @@ func Informer[T store.Object](i *informer.Informer[T]) cache.SharedIndexInformer
 	if i == nil {
 		panic("clientgo: Informer: the informer is nil")
 	}
-	return newShared[T](i)
+	return newShared[T](i).asClientGo()
 }
 
 // Union adapts a union to a cache.SharedIndexInformer; otherwise it is [Informer].
@@ -47,7 +48,7 @@ func Union[T store.Object](u *informer.Union[T]) cache.SharedIndexInformer {
 	if u == nil {
 		panic("clientgo: Union: the union is nil")
 	}
-	return newShared[T](u)
+	return newShared[T](u).asClientGo()
 }
 
 func newShared[T store.Object](i copied[T]) *shared[T] {
@@ -88,8 +89,12 @@ func NewSharedIndexInformerWithOptions(
 	if err := s.indexer.AddIndexers(options.Indexers); err != nil {
 		panic(err)
 	}
-	s.published = publication{options.Identifier, options.InformerMetricsProvider}
-	return s
+	all := across.SharedIndexInformerOptions{SharedIndexInformerOptions: options}
+	s.published.Identifier, s.published.InformerMetricsProvider = all.Identifier, all.InformerMetricsProvider
+	if err := s.setShard(all.ShardSelector); err != nil {
+		panic(err) // it has not started
+	}
+	return s.asClientGo()
 }
 
 func fromClientGo(lw cache.ListerWatcher) listwatch.ListerWatcher[Object] {
@@ -127,17 +132,18 @@ func NewIndexerInformer(
 // informer with one handler, and the controller that runs it. The store is a cache.Indexer. It
 // panics as [NewIndexerInformer] does.
 func NewInformerWithOptions(options cache.InformerOptions) (cache.Store, cache.Controller) {
+	all := across.InformerOptions{InformerOptions: options}
 	s := newInformer(fromClientGo(options.ListerWatcher), false, options.ObjectType, options.ResyncPeriod,
-		reflectorOptions(options.Logger, options.MinWatchTimeout)...)
-	s.published = publication{options.Identifier, options.InformerMetricsProvider}
+		reflectorOptions(all.Logger, options.MinWatchTimeout)...)
+	s.published.Identifier, s.published.InformerMetricsProvider = all.Identifier, all.InformerMetricsProvider
 	err := errors.Join(s.indexer.AddIndexers(options.Indexers), s.SetTransform(options.Transform))
 	if err == nil {
-		_, err = s.AddEventHandlerWithOptions(options.Handler, cache.HandlerOptions{Logger: options.Logger})
+		_, err = s.AddEventHandlerWithOptions(options.Handler, cache.HandlerOptions{Logger: all.Logger})
 	}
 	if err != nil {
 		panic(err)
 	}
-	return s.indexer, s
+	return s.indexer, s.asClientGo()
 }
 
 // StatusOf is the Status of an informer that may be ours, behind whatever wrapper: generated
@@ -152,10 +158,16 @@ func StatusOf(i cache.SharedInformer) (informer.Status, bool) {
 
 // onlooker is the controller of a shared informer. Programs that run it, such as the garbage
 // collector of Kubernetes, do not run the informer, nor end it for others: client-go's is the same.
-type onlooker[T store.Object] struct{ *shared[T] }
+type onlooker struct {
+	cache.SharedIndexInformer
+	status func() informer.Status
+}
 
-func (onlooker[T]) Run(<-chan struct{})            {}
-func (onlooker[T]) RunWithContext(context.Context) {}
+func (onlooker) Run(<-chan struct{})            {}
+func (onlooker) RunWithContext(context.Context) {}
+
+// Status is read by StatusOf.
+func (o onlooker) Status() informer.Status { return o.status() }
 
 // shared is an informer as a cache.SharedIndexInformer.
 type shared[T store.Object] struct {
@@ -166,7 +178,7 @@ type shared[T store.Object] struct {
 	resync   time.Duration
 	panicked chan *informer.PanicError // holds the first one
 
-	published publication
+	published across.InformerOptions // the name and the metrics, nothing else
 }
 
 func (s *shared[T]) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
@@ -206,7 +218,7 @@ func (s *shared[T]) add(handler cache.ResourceEventHandler, every time.Duration,
 		return nil, err
 	}
 	r.handler = h
-	return r, nil
+	return completedRegistration(r, across.Informer{}), nil
 }
 
 // resyncPeriod reads a handler's period as client-go does. A negative one means none, and one of
@@ -270,15 +282,15 @@ func tell[T store.Object](handler cache.ResourceEventHandler, e informer.Event[T
 // RemoveEventHandler does not block, as the interface demands; cache.ShutDownEventHandler does. As
 // in client-go, it does nothing to a handler of another informer.
 func (s *shared[T]) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
-	if r, ok := handle.(*registration[T]); ok && r.informer == s.informer {
-		r.remove()
+	if r, ok := handle.(interface{ of() *registration[T] }); ok && r.of().informer == s.informer {
+		r.of().remove()
 	}
 	return nil
 }
 
 func (s *shared[T]) GetStore() cache.Store           { return s.indexer }
 func (s *shared[T]) GetIndexer() cache.Indexer       { return s.indexer }
-func (s *shared[T]) GetController() cache.Controller { return onlooker[T]{s} }
+func (s *shared[T]) GetController() cache.Controller { return onlooker{s.asClientGo(), s.Status} }
 
 func (s *shared[T]) AddIndexers(indexers cache.Indexers) error {
 	return s.indexer.AddIndexers(indexers)
@@ -293,7 +305,7 @@ func (s *shared[T]) RunWithContext(ctx context.Context) {
 	if s.errs != nil {
 		s.errs.ctx.Store(&ctx)
 	}
-	if s.published.id.Reserved() {
+	if s.published.Identifier.Reserved() {
 		published := s.publish(ctx)
 		defer published()
 	}
@@ -334,10 +346,7 @@ func crash(ctx context.Context, panicked *informer.PanicError) {
 // Status has no place in the interface; see [Informer].
 func (s *shared[T]) Status() informer.Status { return s.informer.Status() }
 
-func (s *shared[T]) HasSynced() bool { return isClosed(s.informer.Synced()) }
-func (s *shared[T]) HasSyncedChecker() cache.DoneChecker {
-	return checker{"informer", s.informer.Synced()}
-}
+func (s *shared[T]) HasSynced() bool                 { return isClosed(s.informer.Synced()) }
 func (s *shared[T]) IsStopped() bool                 { return isClosed(s.informer.Done()) }
 func (s *shared[T]) LastSyncResourceVersion() string { return s.informer.Snapshot().ResourceVersion() }
 
@@ -369,6 +378,24 @@ func (s *shared[T]) SetTransform(transform cache.TransformFunc) error {
 	return nil
 }
 
+func (s *shared[T]) setShard(selector any) error {
+	shard, known := selector.(shardSelector)
+	switch {
+	case selector == nil && s.source == nil:
+		return nil
+	case s.source == nil || selector != nil && !known:
+		panic(errShard)
+	case s.source.started.Load():
+		klog.Background().Error(errLateShard, "The selector has no effect") // a factory drops it
+		return errLateShard
+	case selector == nil:
+		s.source.shard.Store(nil)
+	default:
+		s.source.shard.Store(&shard)
+	}
+	return nil
+}
+
 // registration is a handler's cache.ResourceEventHandlerRegistration.
 type registration[T store.Object] struct {
 	informer copied[T]
@@ -393,9 +420,7 @@ func (r *registration[T]) remove() {
 
 func (r *registration[T]) HasSynced() bool { return isClosed(r.handler.Synced()) }
 
-func (r *registration[T]) HasSyncedChecker() cache.DoneChecker {
-	return checker{r.handler.Name(), r.handler.Synced()}
-}
+func (r *registration[T]) of() *registration[T] { return r }
 
 // ShutdownChan is awaited by cache.ShutDownEventHandler.
 func (r *registration[T]) ShutdownChan() <-chan struct{} { return r.removed }
@@ -422,7 +447,10 @@ var (
 	errStopped = fmt.Errorf("clientgo: %w: the handler was not added to shared informer because it has stopped already", informer.ErrStopped)
 	errRunning = errors.New("clientgo: set a transform: the informer has already started")
 	errNilFunc = errors.New("clientgo: add a handler: the handler is nil")
-	errBuilt   = errors.New("clientgo: set a transform: the informer already has its source: " +
+	errShard   = errors.New("clientgo: set a shard selector: the informer already has its source: " +
+		"wrap the source in one that leaves the other shards out, or use NewInformer")
+	errLateShard = errors.New("clientgo: set a shard selector: the informer has already started")
+	errBuilt     = errors.New("clientgo: set a transform: the informer already has its source: " +
 		"wrap the source in one that transforms, or use NewInformer")
 	errStarted = errors.New("clientgo: set a watch error handler: the informer has already started")
 	errUnheard = errors.New("clientgo: set a watch error handler: the informer already has its source: " +

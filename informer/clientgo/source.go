@@ -26,16 +26,22 @@ type Object interface {
 
 // checked transforms objects, and checks their type at run time. The reflector counts an object
 // that fails either as unusable, and lists again. If the transform makes nil of an object, the copy
-// does not have it.
+// does not have it, nor has it an object of another shard.
 type checked struct {
 	want      reflect.Type // nil: any
 	shares    bool         // objects share memory, so a transform gets a copy
 	transform atomic.Pointer[cache.TransformFunc]
+	shard     atomic.Pointer[shardSelector]
 	started   atomic.Bool
-	leavesOut atomic.Bool // the transform has left objects out
+	leavesOut atomic.Bool // the transform or the shard has left objects out
 }
 
-var errLeftOut = errors.New("the transform leaves the object out")
+// shardSelector is the part of sharding.Selector that decides.
+type shardSelector interface {
+	Matches(runtime.Object) (bool, error)
+}
+
+var errLeftOut = errors.New("the object is left out")
 
 func (c *checked) list(_ metav1.ListOptions, list listwatch.List[Object]) listwatch.List[Object] {
 	items := list.Items
@@ -94,6 +100,15 @@ func (c *checked) object(op, event string, obj Object) (Object, error) {
 	}
 	if got := reflect.TypeOf(obj); c.want != nil && got != c.want {
 		return nil, unusable(fmt.Errorf("got a %s instead of a %s", got, c.want))
+	}
+	if shard := c.shard.Load(); shard != nil {
+		switch matched, err := (*shard).Matches(obj); {
+		case err != nil:
+			return nil, unusable(fmt.Errorf("the shard selector fails: %w", err))
+		case !matched:
+			c.leavesOut.Store(true)
+			return nil, errLeftOut
+		}
 	}
 	transform := c.transform.Load()
 	if transform == nil || *transform == nil {

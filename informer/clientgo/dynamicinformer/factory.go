@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/informer/clientgo"
+	"github.com/tributary-go/tributary/informer/clientgo/internal/across"
 	"github.com/tributary-go/tributary/informer/clientgo/internal/factory"
 	"github.com/tributary-go/tributary/listwatch"
 )
@@ -56,9 +57,9 @@ func NewDynamicSharedInformerFactory(client dynamic.Interface, defaultResync tim
 func NewFilteredDynamicSharedInformerFactory(
 	client dynamic.Interface, defaultResync time.Duration, namespace string, tweak TweakListOptionsFunc,
 ) DynamicSharedInformerFactory {
-	return factory.NewByResource(func(resource schema.GroupVersionResource) informers.GenericInformer {
+	return factory.Complete(factory.NewByResource(func(resource schema.GroupVersionResource) informers.GenericInformer {
 		return NewFilteredDynamicInformer(client, resource, namespace, defaultResync, nil, tweak)
-	})
+	}), across.DynamicFactory{})
 }
 
 // NewFilteredDynamicInformer makes one informer of such a factory, with more indexes.

@@ -1,6 +1,8 @@
 package informers
 
 import (
+	"context"
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/informer/clientgo"
+	"github.com/tributary-go/tributary/informer/clientgo/internal/across"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -33,6 +36,7 @@ type settings struct {
 	narrow    []listwatch.Option
 	tweak     internalinterfaces.TweakListOptionsFunc
 	factory   []informers.SharedInformerOption
+	name      any // a *cache.InformerName, or nil
 }
 
 // NewSharedInformerFactory makes a factory of informers of all namespaces. defaultResync is the
@@ -50,10 +54,13 @@ func NewSharedInformerFactoryWithOptions(
 	for _, option := range optionList {
 		option(&s)
 	}
-	return &factory{
-		SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(client, defaultResync, s.factory...),
-		client:                client, namespace: s.namespace, narrow: append(s.narrow, listwatch.InNamespace(s.namespace), clientgo.Tweak(s.tweak)),
+	f := &factory{
+		inner:  informers.NewSharedInformerFactoryWithOptions(client, defaultResync, s.factory...),
+		client: client, name: s.name,
+		namespace: s.namespace, narrow: append(s.narrow, listwatch.InNamespace(s.namespace), clientgo.Tweak(s.tweak)),
 	}
+	f.self = completed(f, across.Factory{})
+	return f.self
 }
 
 // NewFilteredSharedInformerFactory is [NewSharedInformerFactoryWithOptions] with [WithNamespace]
@@ -97,8 +104,10 @@ func WithCustomResyncConfig(resync map[metav1.Object]time.Duration) SharedInform
 // WithInformerName sets the factory's InformerName, under which client-go's metrics of queues and
 // stores are published. Of our informers too: the queue is always empty, since ours has none, and
 // the version of the store is at most a second old. [informer.Status.Samples] has more metrics.
-func WithInformerName(name *cache.InformerName) SharedInformerOption {
-	return func(s *settings) { s.factory = append(s.factory, informers.WithInformerName(name)) }
+//
+// name is a *cache.InformerName, a type that client-go has from 0.36 on.
+func WithInformerName[N interface{ Release() }](name N) SharedInformerOption {
+	return func(s *settings) { s.name = name }
 }
 
 // WithListWatch sets how all collections are read. client-go's package has no such option.
@@ -106,24 +115,35 @@ func WithListWatch(optionList ...listwatch.Option) SharedInformerOption {
 	return func(s *settings) { s.narrow = append(s.narrow, optionList...) }
 }
 
-// factory is client-go's factory, which starts informers and waits for them, with other informers
-// in it.
+// factory is a factory with our informers, but for the methods that complete has.
 type factory struct {
-	SharedInformerFactory
+	inner     SharedInformerFactory // client-go's, which starts informers and waits for them
+	self      SharedInformerFactory // this one, complete
 	client    kubernetes.Interface
+	name      any
 	namespace string
 	narrow    []listwatch.Option
 }
 
-// generated is the factory of client-go's generated informers. It makes ours in place of what
-// newFunc makes, unless the clientset hides the type.
-type generated struct{ *factory }
+func (f *factory) Start(stop <-chan struct{}) { f.inner.Start(stop) }
 
-func (g generated) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
-	if clientgo.HasResource(g.client, obj) {
-		newFunc = nil
+func (f *factory) StartWithContext(ctx context.Context) {
+	if inner, ok := f.inner.(interface{ StartWithContext(context.Context) }); ok { // from 0.36 on
+		inner.StartWithContext(ctx)
+		return
 	}
-	return g.factory.InformerFor(obj, newFunc)
+	f.inner.Start(ctx.Done())
+}
+
+func (f *factory) WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]bool {
+	return f.inner.WaitForCacheSync(stop)
+}
+
+func (f *factory) Shutdown() {
+	f.inner.Shutdown()
+	if name, ok := f.name.(interface{ Release() }); ok {
+		name.Release()
+	}
 }
 
 // InformerFor calls newFunc, as client-go's factory does, unless it has an informer of the type: a
@@ -131,15 +151,15 @@ func (g generated) InformerFor(obj runtime.Object, newFunc internalinterfaces.Ne
 // ours, of any type that the clientset has.
 func (f *factory) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	if newFunc != nil {
-		return f.SharedInformerFactory.InformerFor(obj, newFunc)
+		return f.inner.InformerFor(obj, newFunc)
 	}
-	return f.SharedInformerFactory.InformerFor(obj, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+	return f.inner.InformerFor(obj, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		made := clientgo.FromClientset(client, obj, resync, f.narrow...)
 		if kinds, _, err := scheme.Scheme.ObjectKinds(obj); err == nil {
 			resource, _ := meta.UnsafeGuessKindToResource(kinds[0])
 			made.(interface {
-				Publish(cache.InformerNameAndResource)
-			}).Publish(f.InformerName().WithResource(resource))
+				PublishAs(factory any, resource schema.GroupVersionResource)
+			}).PublishAs(f.self, resource)
 		}
 		return made
 	})
@@ -157,5 +177,49 @@ func (f *factory) ForResource(resource schema.GroupVersionResource) (GenericInfo
 			f.InformerFor(obj, nil)
 		}
 	}
-	return f.SharedInformerFactory.ForResource(resource)
+	return f.inner.ForResource(resource)
+}
+
+// complete has the methods whose types only some releases of client-go have: N is
+// *cache.InformerName and R cache.SyncResult, both from 0.36 on, and L lifecycle.Interface, from
+// 0.37 on. See package across.
+type complete[N, R, L any] struct{ *factory }
+
+func completed[N, R, L any](f *factory, _ interface {
+	InformerName() N
+	WaitForCacheSyncWithContext(context.Context) R
+	Lifecycle() L
+}) *complete[N, R, L] {
+	return &complete[N, R, L]{f}
+}
+
+func (f *complete[N, R, L]) InformerName() (name N) {
+	name, _ = f.name.(N)
+	return name
+}
+
+func (f *complete[N, R, L]) WaitForCacheSyncWithContext(ctx context.Context) R {
+	return f.inner.(interface {
+		WaitForCacheSyncWithContext(context.Context) R
+	}).WaitForCacheSyncWithContext(ctx)
+}
+
+// Lifecycle has informers of client-go's own, without the factory's name, unless ForResource has
+// made them: the oldest release has no package that makes the group from a factory.
+func (f *complete[N, R, L]) Lifecycle() L { return f.inner.(interface{ Lifecycle() L }).Lifecycle() }
+
+// generated is the factory of client-go's generated informers. It makes ours in place of what
+// newFunc makes, unless the clientset hides the type.
+type generated struct {
+	SharedInformerFactory // ours, complete
+	factory               *factory
+}
+
+func (f *factory) generated() generated { return generated{f.self, f} }
+
+func (g generated) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+	if clientgo.HasResource(g.factory.client, obj) {
+		newFunc = nil
+	}
+	return g.factory.InformerFor(obj, newFunc)
 }

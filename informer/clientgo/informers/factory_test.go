@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +26,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 
 	adapted "github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/informer/clientgo/informers"
@@ -47,7 +45,7 @@ func start(t *testing.T, f informers.SharedInformerFactory) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(func() { cancel(); f.Shutdown() })
-	f.StartWithContext(ctx)
+	f.Start(ctx.Done())
 	for of, synced := range f.WaitForCacheSync(t.Context().Done()) {
 		require.True(t, synced, of)
 	}
@@ -248,7 +246,11 @@ func TestAProgramsOwnInformer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}}}
-			f := newFactory(fake.NewClientset(pod), 0)
+			client := fake.NewClientset(pod)
+			if _, newer := clientgo.NewSharedInformerFactory(client, 0).(interface{ StartWithContext(context.Context) }); !newer {
+				t.Skip("client-go's factory sets its own transform, of none, before its release 0.36")
+			}
+			f := newFactory(client, 0)
 			f.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 				own := coreinformers.NewPodInformer(client, "ns", resync, nil)
 				require.NoError(t, own.SetTransform(trim))
@@ -259,48 +261,6 @@ func TestAProgramsOwnInformer(t *testing.T) {
 			held, err := f.Core().V1().Pods().Lister().Pods("ns").Get("a")
 			require.NoError(t, err)
 			require.Empty(t, held.ManagedFields)
-		})
-	}
-}
-
-// TestWithInformerName: our informers take the same resources of the name as client-go's, by the
-// names that the API has. Before its release 0.38, client-go misspells some, such as ingresss.
-func TestWithInformerName(t *testing.T) {
-	klog.SetLogger(logr.Discard()) // it would print each name that is taken
-	defer klog.ClearLogger()
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1"})
-	require.NoError(t, err)
-	for clients, clientset := range map[string]kubernetes.Interface{"real": client, "fake": fake.NewClientset()} {
-		t.Run(clients, func(t *testing.T) {
-			named := func(side string) *cache.InformerName {
-				name, err := cache.NewInformerName(t.Name() + side)
-				require.NoError(t, err)
-				t.Cleanup(name.Release)
-				return name
-			}
-			theirs, ours := named("client-go"), named("tributary")
-			their := clientgo.NewSharedInformerFactoryWithOptions(clientset, 0, clientgo.WithInformerName(theirs))
-			our := informers.NewSharedInformerFactoryWithOptions(clientset, 0, informers.WithInformerName(ours))
-			require.Same(t, ours, our.InformerName())
-			count := 0
-			for kind := range scheme.Scheme.AllKnownTypes() {
-				resource, _ := meta.UnsafeGuessKindToResource(kind)
-				made, err := our.ForResource(resource)
-				if err != nil {
-					continue // not a resource with an informer
-				}
-				count++
-				_, isOurs := adapted.StatusOf(made.Informer())
-				require.True(t, isOurs, resource)
-				made, err = their.ForResource(resource)
-				require.NoError(t, err)
-				made.Informer()
-				require.False(t, ours.WithResource(resource).Reserved(), "ours leaves %s free", resource)
-				misspelt := resource.GroupVersion().WithResource(strings.ToLower(kind.Kind) + "s")
-				require.False(t, theirs.WithResource(resource).Reserved() && theirs.WithResource(misspelt).Reserved(),
-					"client-go's leaves %s free", resource)
-			}
-			require.Greater(t, count, 50)
 		})
 	}
 }

@@ -23,86 +23,85 @@ import (
 	"k8s.io/client-go/informers/storagemigration"
 )
 
-// The groups' informers come from this factory, by generated. A group that is not here, since the
-// oldest client-go lacks it, comes from client-go's factory: its informers are client-go's, unless
-// ForResource has made them.
+// The groups' informers come from this factory, by generated. A group that the oldest client-go
+// lacks is a method of complete.
 
 func (f *factory) Admissionregistration() admissionregistration.Interface {
-	return admissionregistration.New(generated{f}, f.namespace, nil)
+	return admissionregistration.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Internal() apiserverinternal.Interface {
-	return apiserverinternal.New(generated{f}, f.namespace, nil)
+	return apiserverinternal.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Apps() apps.Interface {
-	return apps.New(generated{f}, f.namespace, nil)
+	return apps.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Autoscaling() autoscaling.Interface {
-	return autoscaling.New(generated{f}, f.namespace, nil)
+	return autoscaling.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Batch() batch.Interface {
-	return batch.New(generated{f}, f.namespace, nil)
+	return batch.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Certificates() certificates.Interface {
-	return certificates.New(generated{f}, f.namespace, nil)
+	return certificates.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Coordination() coordination.Interface {
-	return coordination.New(generated{f}, f.namespace, nil)
+	return coordination.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Core() core.Interface {
-	return core.New(generated{f}, f.namespace, nil)
+	return core.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Discovery() discovery.Interface {
-	return discovery.New(generated{f}, f.namespace, nil)
+	return discovery.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Events() events.Interface {
-	return events.New(generated{f}, f.namespace, nil)
+	return events.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Extensions() extensions.Interface {
-	return extensions.New(generated{f}, f.namespace, nil)
+	return extensions.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Flowcontrol() flowcontrol.Interface {
-	return flowcontrol.New(generated{f}, f.namespace, nil)
+	return flowcontrol.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Networking() networking.Interface {
-	return networking.New(generated{f}, f.namespace, nil)
+	return networking.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Node() node.Interface {
-	return node.New(generated{f}, f.namespace, nil)
+	return node.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Policy() policy.Interface {
-	return policy.New(generated{f}, f.namespace, nil)
+	return policy.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Rbac() rbac.Interface {
-	return rbac.New(generated{f}, f.namespace, nil)
+	return rbac.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Resource() resource.Interface {
-	return resource.New(generated{f}, f.namespace, nil)
+	return resource.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Scheduling() scheduling.Interface {
-	return scheduling.New(generated{f}, f.namespace, nil)
+	return scheduling.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Storage() storage.Interface {
-	return storage.New(generated{f}, f.namespace, nil)
+	return storage.New(f.generated(), f.namespace, nil)
 }
 
 func (f *factory) Storagemigration() storagemigration.Interface {
-	return storagemigration.New(generated{f}, f.namespace, nil)
+	return storagemigration.New(f.generated(), f.namespace, nil)
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tributary-go/tributary/informer/clientgo"
+	"github.com/tributary-go/tributary/informer/clientgo/internal/across"
 	"github.com/tributary-go/tributary/informer/clientgo/internal/factory"
 	"github.com/tributary-go/tributary/listwatch"
 )
@@ -83,13 +84,13 @@ func newFactory(
 	for _, option := range optionList {
 		option(&s)
 	}
-	return factory.NewByResource(func(resource schema.GroupVersionResource) informers.GenericInformer {
+	return factory.Complete(factory.NewByResource(func(resource schema.GroupVersionResource) informers.GenericInformer {
 		made := NewFilteredMetadataInformer(client, resource, namespace, resync, nil, tweak)
 		if err := made.Informer().SetTransform(s.transform); err != nil {
 			panic(err) // it has not started
 		}
 		return made
-	})
+	}), across.DynamicFactory{})
 }
 
 // NewFilteredMetadataInformer makes one informer of such a factory, with more indexes.

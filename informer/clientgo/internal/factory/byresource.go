@@ -85,6 +85,36 @@ func (f *ByResource) WaitForCacheSync(stop <-chan struct{}) map[schema.GroupVers
 	return synced
 }
 
+// Complete is the factory with the method whose result client-go has from 0.38 on. R is inferred
+// from the probe; see package across.
+func Complete[R result](f *ByResource, _ interface {
+	WaitForCacheSyncWithContext(context.Context) R
+}) *complete[R] {
+	return &complete[R]{f}
+}
+
+type complete[R result] struct{ *ByResource }
+
+// result is the form of cache.GVRSyncResult.
+type result interface {
+	~struct {
+		Err    error
+		Synced map[schema.GroupVersionResource]bool
+	}
+}
+
+// WaitForCacheSyncWithContext is WaitForCacheSync until ctx ends. If some have not synced then, the
+// error is the cause.
+func (f *complete[R]) WaitForCacheSyncWithContext(ctx context.Context) R {
+	synced := f.WaitForCacheSync(ctx.Done())
+	for _, ok := range synced {
+		if !ok {
+			return R{Err: context.Cause(ctx), Synced: synced}
+		}
+	}
+	return R{Synced: synced}
+}
+
 // Shutdown lets no more informers start, and blocks until those that run have ended.
 func (f *ByResource) Shutdown() {
 	f.mu.Lock()
