@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tributary-go/tributary/controllerruntime"
+	"github.com/tributary-go/tributary/internal/fieldsv1"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
@@ -259,7 +260,7 @@ func TestTransforms(t *testing.T) {
 			for i := range objects {
 				p := pod("ns", fmt.Sprint("p", i), "n")
 				p.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry/image:1"}}
-				p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
+				p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: fieldsv1.Of("{}")}}
 				pods.Create(p)
 			}
 			c := newCache(t, pods, cache.Options{DefaultTransform: transform})

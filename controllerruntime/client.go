@@ -26,8 +26,9 @@ import (
 // A Get waits for the last write to its object, and a List for those to the objects of its
 // namespace. If the context ends first, the error names the object, the awaited version and the
 // cache's version. Nothing else waits: no read of another kind or object, and no read past the
-// cache. client.DisableReadYourWritesConsistency exempts a single read or write. A write that has
-// not returned, such as one of another goroutine, is not waited for.
+// cache. client.DisableReadYourWritesConsistency exempts a single read or write: controller-runtime
+// has it from 0.25 on. A write that has not returned, such as one of another goroutine, is not
+// waited for.
 //
 // It fails if the options have a cache that is not a [Cache], or controller-runtime's own
 // EnableReadYourWritesConsistency.
@@ -36,7 +37,8 @@ func NewClient(config *rest.Config, options client.Options) (client.Client, erro
 		return client.New(config, options)
 	}
 	c, ok := options.Cache.Reader.(*Cache)
-	switch enabled := options.Cache.EnableReadYourWritesConsistency; {
+	of := cacheOptions{CacheOptions: options.Cache}
+	switch enabled := of.EnableReadYourWritesConsistency; {
 	case !ok:
 		return nil, fmt.Errorf("controllerruntime: NewClient: the cache is a %T: set NewCache to controllerruntime.NewCache too", options.Cache.Reader)
 	case enabled != nil && *enabled:
@@ -113,8 +115,8 @@ func (c *ownWrites) of(gvk schema.GroupVersionKind) *writes {
 
 // Get implements client.Reader.
 func (c *ownWrites) Get(ctx context.Context, key client.ObjectKey, out client.Object, optionList ...client.GetOption) error {
-	options := client.GetOptions{}
-	if !options.ApplyOptions(optionList).DisableReadYourWritesConsistency {
+	options := getOptions{GetOptions: (&client.GetOptions{}).ApplyOptions(optionList)}
+	if !options.DisableReadYourWritesConsistency {
 		// A read of a cluster-scoped object may name a namespace, which counts for nothing.
 		if err := c.wait(ctx, out, reads{key.Namespace, key.Name}); err != nil {
 			return err
@@ -125,8 +127,7 @@ func (c *ownWrites) Get(ctx context.Context, key client.ObjectKey, out client.Ob
 
 // List implements client.Reader.
 func (c *ownWrites) List(ctx context.Context, out client.ObjectList, optionList ...client.ListOption) error {
-	options := client.ListOptions{}
-	options.ApplyOptions(optionList)
+	options := listOptions{ListOptions: (&client.ListOptions{}).ApplyOptions(optionList)}
 	if !options.DisableReadYourWritesConsistency {
 		if err := c.wait(ctx, out, reads{namespace: options.Namespace}); err != nil {
 			return err
@@ -168,7 +169,7 @@ func (c *ownWrites) wait(ctx context.Context, out runtime.Object, r reads) error
 
 // Create implements client.Writer.
 func (c *ownWrites) Create(ctx context.Context, obj client.Object, options ...client.CreateOption) error {
-	o := (&client.CreateOptions{}).ApplyOptions(options)
+	o := createOptions{CreateOptions: (&client.CreateOptions{}).ApplyOptions(options)}
 	return c.write(obj, obj, goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func() error {
 		return c.Client.Create(ctx, obj, options...)
 	})
@@ -176,7 +177,7 @@ func (c *ownWrites) Create(ctx context.Context, obj client.Object, options ...cl
 
 // Update implements client.Writer.
 func (c *ownWrites) Update(ctx context.Context, obj client.Object, options ...client.UpdateOption) error {
-	o := (&client.UpdateOptions{}).ApplyOptions(options)
+	o := updateOptions{UpdateOptions: (&client.UpdateOptions{}).ApplyOptions(options)}
 	return c.write(obj, obj, goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func() error {
 		return c.Client.Update(ctx, obj, options...)
 	})
@@ -184,7 +185,7 @@ func (c *ownWrites) Update(ctx context.Context, obj client.Object, options ...cl
 
 // Patch implements client.Writer.
 func (c *ownWrites) Patch(ctx context.Context, obj client.Object, patch client.Patch, options ...client.PatchOption) error {
-	o := (&client.PatchOptions{}).ApplyOptions(options)
+	o := patchOptions{PatchOptions: (&client.PatchOptions{}).ApplyOptions(options)}
 	return c.write(obj, obj, goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func() error {
 		return c.Client.Patch(ctx, obj, patch, options...)
 	})
@@ -227,7 +228,7 @@ func outcomeOf(obj client.Object) outcome {
 
 // Apply implements client.Writer.
 func (c *ownWrites) Apply(ctx context.Context, obj runtime.ApplyConfiguration, options ...client.ApplyOption) error {
-	o := (&client.ApplyOptions{}).ApplyOptions(options)
+	o := applyOptions{ApplyOptions: (&client.ApplyOptions{}).ApplyOptions(options)}
 	return c.apply(ctx, obj, true, goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func(ctx context.Context) error {
 		return c.Client.Apply(ctx, obj, options...)
 	})
@@ -261,7 +262,7 @@ func (c *ownWrites) apply(ctx context.Context, obj runtime.ApplyConfiguration, w
 
 // Delete implements client.Writer.
 func (c *ownWrites) Delete(ctx context.Context, obj client.Object, options ...client.DeleteOption) error {
-	o := (&client.DeleteOptions{}).ApplyOptions(options)
+	o := deleteOptions{DeleteOptions: (&client.DeleteOptions{}).ApplyOptions(options)}
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil || goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun) {
 		return c.Client.Delete(ctx, obj, options...)
@@ -308,8 +309,9 @@ func (c *ownWrites) Delete(ctx context.Context, obj client.Object, options ...cl
 // metadata after it asks the server which of them stay.
 func (c *ownWrites) DeleteAllOf(ctx context.Context, obj client.Object, options ...client.DeleteAllOfOption) error {
 	o := (&client.DeleteAllOfOptions{}).ApplyOptions(options)
+	deletes := deleteOptions{DeleteOptions: &o.DeleteOptions}
 	gvk, err := c.GroupVersionKindFor(obj)
-	if err != nil || goesUnnoted(o.DeleteOptions.DisableReadYourWritesConsistency, o.DryRun) {
+	if err != nil || goesUnnoted(deletes.DisableReadYourWritesConsistency, o.DryRun) {
 		return c.Client.DeleteAllOf(ctx, obj, options...)
 	}
 	w := c.of(gvk)
@@ -363,7 +365,7 @@ type subResource struct {
 
 // Update implements client.SubResourceWriter.
 func (s subResource) Update(ctx context.Context, obj client.Object, options ...client.SubResourceUpdateOption) error {
-	o := (&client.SubResourceUpdateOptions{}).ApplyOptions(options)
+	o := subResourceUpdateOptions{SubResourceUpdateOptions: (&client.SubResourceUpdateOptions{}).ApplyOptions(options)}
 	return s.own.write(obj, bodyOf(obj, o.SubResourceBody), goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func() error {
 		return s.SubResourceClient.Update(ctx, obj, options...)
 	})
@@ -371,7 +373,7 @@ func (s subResource) Update(ctx context.Context, obj client.Object, options ...c
 
 // Patch implements client.SubResourceWriter.
 func (s subResource) Patch(ctx context.Context, obj client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-	o := (&client.SubResourcePatchOptions{}).ApplyOptions(options)
+	o := subResourcePatchOptions{SubResourcePatchOptions: (&client.SubResourcePatchOptions{}).ApplyOptions(options)}
 	return s.own.write(obj, bodyOf(obj, o.SubResourceBody), goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func() error {
 		return s.SubResourceClient.Patch(ctx, obj, patch, options...)
 	})
@@ -379,7 +381,7 @@ func (s subResource) Patch(ctx context.Context, obj client.Object, patch client.
 
 // Apply implements client.SubResourceWriter.
 func (s subResource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, options ...client.SubResourceApplyOption) error {
-	o := (&client.SubResourceApplyOptions{}).ApplyOpts(options)
+	o := subResourceApplyOptions{SubResourceApplyOptions: (&client.SubResourceApplyOptions{}).ApplyOpts(options)}
 	return s.own.apply(ctx, obj, o.SubResourceBody == nil, goesUnnoted(o.DisableReadYourWritesConsistency, o.DryRun), func(ctx context.Context) error {
 		return s.SubResourceClient.Apply(ctx, obj, options...)
 	})

@@ -49,10 +49,12 @@ func own(t *testing.T, path string, cacheOptions cache.Options, options client.C
 // run makes pods a, b and on, the last one on a node, and starts the cache with a collection of
 // each example's kind.
 func (r *ownRig) run(examples ...client.Object) {
+	direct, err := client.New(r.pods.Server().Config(), client.Options{Mapper: mapper()})
+	require.NoError(r.t, err)
 	for name, node := range map[string]string{"a": "", "b": "", "on": "n"} {
 		p := valid("ns", name)
 		p.Spec.NodeName = node // by a client, so that the server adds defaults
-		require.NoError(r.t, r.Create(r.t.Context(), p, client.DisableReadYourWritesConsistency))
+		require.NoError(r.t, direct.Create(r.t.Context(), p))
 	}
 	for _, example := range append(examples, &corev1.Pod{}) {
 		_, err := r.cache.GetInformer(r.t.Context(), example)
@@ -272,8 +274,7 @@ func TestOwnWritesInNamespaces(t *testing.T) {
 	})
 }
 
-// TestNotWaitedFor: no read waits for what the cache will never show, nor for what the caller
-// exempts.
+// TestNotWaitedFor: no read waits for what the cache will never show.
 func TestNotWaitedFor(t *testing.T) {
 	document := func() *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
@@ -329,17 +330,6 @@ func TestNotWaitedFor(t *testing.T) {
 			write: func(ctx context.Context, r *ownRig) error {
 				require.NoError(r.t, r.Create(ctx, valid("ns", "p"), client.DryRunAll))
 				return r.Delete(ctx, valid("ns", "a"), client.DryRunAll)
-			},
-		},
-		"a write that is exempt": {
-			write: func(ctx context.Context, r *ownRig) error {
-				return r.Create(ctx, valid("ns", "p"), client.DisableReadYourWritesConsistency)
-			},
-		},
-		"a read that is exempt": {
-			write: func(ctx context.Context, r *ownRig) error { return r.Create(ctx, valid("ns", "p")) },
-			read: func(ctx context.Context, r *ownRig) error {
-				return r.List(ctx, &corev1.PodList{}, client.DisableReadYourWritesConsistency)
 			},
 		},
 		"a write that fails": {
@@ -468,11 +458,7 @@ func TestNewClient(t *testing.T) {
 	pods := listwatchtest.New(t, listwatchtest.Pods())
 	config := pods.Server().Config()
 	c := newCache(t, pods, cache.Options{})
-	_, err := controllerruntime.NewClient(config, client.Options{Mapper: mapper(), Cache: &client.CacheOptions{
-		Reader: c, EnableReadYourWritesConsistency: new(true),
-	}})
-	require.ErrorContains(t, err, "remove one of the two")
-	_, err = controllerruntime.NewClient(config, client.Options{Mapper: mapper(), Cache: &client.CacheOptions{Reader: struct{ client.Reader }{c}}})
+	_, err := controllerruntime.NewClient(config, client.Options{Mapper: mapper(), Cache: &client.CacheOptions{Reader: struct{ client.Reader }{c}}})
 	require.ErrorContains(t, err, "set NewCache to controllerruntime.NewCache too")
 	_, err = controllerruntime.NewClient(nil, client.Options{Cache: &client.CacheOptions{Reader: c}})
 	require.ErrorContains(t, err, "the config is nil")

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tributary-go/tributary/controllerruntime"
+	"github.com/tributary-go/tributary/internal/fieldsv1"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 )
 
@@ -72,7 +73,7 @@ func TestLeanForms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newLeanRig(t, cache.Options{DefaultTransform: cache.TransformStripManagedFields()})
 		obj := secret("tls", "1")
-		obj.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
+		obj.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", Operation: "Update", FieldsType: "FieldsV1", FieldsV1: fieldsv1.Of("{}")}}
 		r.secrets.Create(obj)
 		start(t, r)
 		var owned, shared, sharedToo corev1.Secret

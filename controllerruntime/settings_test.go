@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -95,8 +96,8 @@ func TestNamespaces(t *testing.T) {
 func TestPrecedence(t *testing.T) {
 	gvk := corev1.SchemeGroupVersion.WithKind("Pod")
 	const inNamespace, ofKind, inDefaultNamespace, everywhere = 0, 1, 2, 3
-	yes := [4]*bool{new(true), new(true), new(true), new(true)}
-	periods := [4]*time.Duration{new(time.Hour), new(time.Hour), new(time.Hour), new(time.Hour)}
+	yes := [4]*bool{ptr.To(true), ptr.To(true), ptr.To(true), ptr.To(true)}
+	periods := [4]*time.Duration{ptr.To(time.Hour), ptr.To(time.Hour), ptr.To(time.Hour), ptr.To(time.Hour)}
 	transform := func(level int) toolscache.TransformFunc { return func(any) (any, error) { return level, nil } }
 	for name, setting := range map[string]struct {
 		set func(config *cache.Config, level int)
@@ -176,9 +177,9 @@ func TestSyncPeriod(t *testing.T) {
 		want    time.Duration
 	}{
 		{cache.Options{}, 10 * time.Hour},
-		{cache.Options{SyncPeriod: new(time.Hour)}, time.Hour},
-		{cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {SyncPeriod: new(time.Minute)}, "b": {}}}, time.Minute},
-		{cache.Options{SyncPeriod: new(time.Duration(0))}, 0},
+		{cache.Options{SyncPeriod: ptr.To(time.Hour)}, time.Hour},
+		{cache.Options{DefaultNamespaces: map[string]cache.Config{"a": {SyncPeriod: ptr.To(time.Minute)}, "b": {}}}, time.Minute},
+		{cache.Options{SyncPeriod: ptr.To(time.Duration(0))}, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			pods := listwatchtest.New(t, listwatchtest.Pods())

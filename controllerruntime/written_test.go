@@ -50,7 +50,7 @@ func TestConsistencyStore(t *testing.T) {
 				c := newCache(t, pods, cache.Options{DefaultNamespaces: row.namespaces}, row.own...)
 				of, err := c.GetInformer(t.Context(), &corev1.Pod{})
 				require.NoError(t, err)
-				store := of.(toolscache.SharedIndexInformer).GetStore()
+				store := of.(toolscache.SharedIndexInformer).GetStore().(lastSyncRVGetter)
 				require.False(t, hasRead(t, store, "1"), "nothing is synced")
 				pods.Create(pod("ns0", "p", "n"))
 				start(t, c)

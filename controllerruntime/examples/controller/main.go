@@ -1,5 +1,5 @@
 // Command controller labels each node with the number of its pods, as examples/controller of
-// Tributary does, in a program of controller-runtime. Only one line of it is Tributary's.
+// Tributary does, in a program of controller-runtime. Only two lines of it are Tributary's.
 //
 //	go run -C controllerruntime ./examples/controller --kubeconfig path
 //
@@ -14,7 +14,6 @@ import (
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -32,11 +31,11 @@ func main() {
 // run works until ctx ends, which is no error.
 func run(ctx context.Context, config *rest.Config, stdout io.Writer) error {
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		NewCache: controllerruntime.NewCache, // the one line
+		NewCache: controllerruntime.NewCache, // the one line that must be
 
 		// Each look at a node sees the label that this program wrote last.
-		Client:  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
-		Metrics: metricsserver.Options{BindAddress: "0"},
+		NewClient: controllerruntime.NewClient,
+		Metrics:   metricsserver.Options{BindAddress: "0"},
 	})
 	if err != nil {
 		return err
