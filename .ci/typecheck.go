@@ -1,7 +1,7 @@
 // Command typecheck finds the errors of types, also on another system, without compiling:
 //
 //	go run .ci/typecheck.go windows ./...
-//	go run .ci/typecheck.go linux -test ./... # tests, too
+//	go run .ci/typecheck.go linux/386 -test ./... # another processor; tests, too
 //
 // It reads the packages and all their imports, the standard library too, with the files of that
 // system. In packages outside this module it skips the bodies of functions. So it takes seconds of
@@ -57,7 +57,7 @@ func (i imported) Import(path string) (*types.Package, error) {
 
 func main() {
 	if len(os.Args) < 3 {
-		fmt.Fprintln(os.Stderr, "usage: typecheck GOOS [-test] PACKAGE...")
+		fmt.Fprintln(os.Stderr, "usage: typecheck GOOS[/GOARCH] [-test] PACKAGE...")
 		os.Exit(2)
 	}
 	ours, failed, err := check(os.Args[1], os.Args[2:])
@@ -74,9 +74,14 @@ func main() {
 }
 
 // check takes the packages in the order of go list, imports first.
-func check(system string, patterns []string) (ours int, failed bool, err error) {
+func check(target string, patterns []string) (ours int, failed bool, err error) {
+	system, processor, ok := strings.Cut(target, "/")
+	if !ok {
+		processor = runtime.GOARCH
+	}
 	list := exec.Command("go", append([]string{"list", "-deps", "-e", "-json=ImportPath,Dir,GoFiles,ImportMap,Module,Error"}, patterns...)...)
-	list.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0") // cgo would have to make files
+	// cgo would have to make files.
+	list.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0")
 	list.Stderr = os.Stderr
 	out, err := list.StdoutPipe()
 	if err != nil {
@@ -107,7 +112,7 @@ func check(system string, patterns []string) (ours int, failed bool, err error) 
 		config := types.Config{
 			Importer:         imported{packages, of.ImportMap},
 			IgnoreFuncBodies: !own,
-			Sizes:            types.SizesFor("gc", runtime.GOARCH),
+			Sizes:            types.SizesFor("gc", processor),
 			Error: func(err error) {
 				failed = true // in an import, too: what depends on it would not be checked in full
 				fmt.Fprintln(os.Stderr, err)
