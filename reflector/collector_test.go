@@ -88,12 +88,12 @@ func stall(t *testing.T, options ...listwatch.Option) (worst, hold time.Duration
 	ended := make(chan error)
 	go func() { ended <- r.Run(ctx) }()
 	for i := range 100 {
-		w.frames <- largeFrame(t, "ADDED", i, 100000000000+i)
+		w.frames <- largeFrame(t, "ADDED", i, 100000000000+int64(i))
 	}
 	w.frames <- largeFrame(t, "BOOKMARK", -1, 100000001000)
 	<-r.Synced()
 	heap := heapOf(1 << 18)
-	version := 100000001000
+	version := int64(100000001000)
 	runtime.GC()
 	start := time.Now()
 	runtime.GC()
@@ -113,7 +113,7 @@ func stall(t *testing.T, options ...listwatch.Option) (worst, hold time.Duration
 		slowest := time.Duration(0)
 		for time.Now().Before(end) {
 			version++
-			frame := largeFrame(t, "MODIFIED", version%100, version)
+			frame := largeFrame(t, "MODIFIED", int(version%100), version)
 			start := time.Now()
 			w.frames <- frame
 			<-copied.updated
@@ -133,7 +133,7 @@ func stall(t *testing.T, options ...listwatch.Option) (worst, hold time.Duration
 }
 
 // largeFrame is an event of a pod that is large enough to be compared with its last state.
-func largeFrame(t *testing.T, kind string, i, version int) []byte {
+func largeFrame(t *testing.T, kind string, i int, version int64) []byte {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: fmt.Sprint(version)}}
 	if i < 0 {

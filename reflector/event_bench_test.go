@@ -36,7 +36,7 @@ func BenchmarkEvent(b *testing.B) {
 	ended := make(chan error)
 	go func() { ended <- r.Run(ctx) }()
 	for i := range 1000 {
-		w.frames <- frameOf(b, "ADDED", fmt.Sprintf("pod-%04d", i), fmt.Sprint(100000000000+i))
+		w.frames <- frameOf(b, "ADDED", fmt.Sprintf("pod-%04d", i), fmt.Sprint(100000000000+int64(i)))
 	}
 	bookmark := frameOf(b, "BOOKMARK", "", "100000001000")
 	w.frames <- bookmark
@@ -45,7 +45,7 @@ func BenchmarkEvent(b *testing.B) {
 	for i := range 64 {
 		frames = append(frames, frameOf(b, "MODIFIED", fmt.Sprintf("pod-%04d", i*7), "100000000000"))
 	}
-	version := 100000001000
+	version := int64(100000001000)
 	digits := make([]byte, 12)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

@@ -76,7 +76,7 @@ func overPipes(t *testing.T, http2 bool, test func(*testing.T, *piped)) {
 		for i := range 20 {
 			fat := pod(fmt.Sprint("fat-", i))
 			for part := range 1 << 10 { // which compresses badly enough
-				fat.Spec.Containers[0].Args = append(fat.Spec.Containers[0].Args, fmt.Sprintf("%016x%048d", part*0x9e3779b97f4a7c, i))
+				fat.Spec.Containers[0].Args = append(fat.Spec.Containers[0].Args, fmt.Sprintf("%016x%048d", int64(part)*0x9e3779b97f4a7c, i))
 			}
 			_, err := p.pods.Create(fat)
 			require.NoError(t, err)
