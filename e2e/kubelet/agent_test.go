@@ -84,7 +84,7 @@ func (n *node) run() {
 	n.Lookup = lookup.New(n.Sources, lookup.Owners(client), lookup.KeepEnded(time.Hour))
 	ctx, cancel := context.WithCancel(n.t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- n.Run(ctx) }()
+	go func() { ended <- n.Sources.Run(ctx) }()
 	n.told = make(chan map[string]map[string]*corev1.Pod, 1)
 	go func() {
 		told := map[string]map[string]*corev1.Pod{}
