@@ -160,7 +160,7 @@ func TestTweak(t *testing.T) {
 	calls := 0
 	tweak := clientgo.Tweak(func(o *metav1.ListOptions) {
 		calls++
-		o.LabelSelector, o.FieldSelector, o.ResourceVersion = "app=a", "spec.nodeName=n", "0"
+		o.LabelSelector, o.FieldSelector, o.AllowWatchBookmarks = "app=a", "spec.nodeName=n", true
 	})
 	require.Equal(t, metav1.ListOptions{LabelSelector: "app=a", FieldSelector: "spec.nodeName=n"}, ask(tweak))
 	b := listwatch.Labels(labels.SelectorFromSet(labels.Set{"tier": "b"}))
@@ -171,6 +171,15 @@ func TestTweak(t *testing.T) {
 	require.PanicsWithError(t, `clientgo: Tweak: label selector "a=b=c": found '=', expected: ',' or 'end of string'`, func() {
 		clientgo.Tweak(func(o *metav1.ListOptions) { o.LabelSelector = "a=b=c" })
 	})
+	seconds := int64(5)
+	for name, tweak := range map[string]func(*metav1.ListOptions){
+		"ResourceVersion": func(o *metav1.ListOptions) { o.ResourceVersion = "0" },
+		"Limit":           func(o *metav1.ListOptions) { o.Limit = 500 },
+		"TimeoutSeconds":  func(o *metav1.ListOptions) { o.TimeoutSeconds = &seconds },
+	} {
+		require.PanicsWithError(t, "clientgo: Tweak: "+name+" has no effect here: leave it out; selectors narrow, and an option of listwatch does the rest",
+			func() { clientgo.Tweak(tweak) })
+	}
 }
 
 // TestGeneratedFactory: a generated factory has our informers of the types named, with its own

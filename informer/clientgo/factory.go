@@ -60,8 +60,9 @@ func Factory[F generated[N], N ~func(C, time.Duration) cache.SharedIndexInformer
 
 // Tweak selects as tweak does, a function of the form that client-go's factories take, such as that
 // of NewFilteredPodInformer. tweak is called once. The label and field selectors that it sets
-// narrow those of the options before; it has no other effect. A nil tweak narrows nothing. Tweak
-// panics if they are no selectors.
+// narrow those of the options before. A nil tweak narrows nothing. Tweak panics if they are no
+// selectors, or if tweak sets another field, such as a ShardSelector, which would have no effect:
+// the program would act on more than it asked for. Bookmarks are asked for in any case.
 func Tweak(tweak func(*metav1.ListOptions)) listwatch.FuncsOption {
 	var set metav1.ListOptions
 	if tweak != nil {
@@ -72,6 +73,15 @@ func Tweak(tweak func(*metav1.ListOptions)) listwatch.FuncsOption {
 	}
 	if _, err := fields.ParseSelector(set.FieldSelector); err != nil {
 		panic(fmt.Errorf("clientgo: Tweak: field selector %q: %w", set.FieldSelector, err))
+	}
+	for v, i := reflect.ValueOf(set), 0; i < v.NumField(); i++ {
+		switch name := v.Type().Field(i).Name; name {
+		case "LabelSelector", "FieldSelector", "AllowWatchBookmarks":
+		default:
+			if !v.Field(i).IsZero() {
+				panic(fmt.Errorf("clientgo: Tweak: %s has no effect here: leave it out; selectors narrow, and an option of listwatch does the rest", name))
+			}
+		}
 	}
 	return adapters.Narrow(set.LabelSelector, set.FieldSelector).(listwatch.FuncsOption)
 }

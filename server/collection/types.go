@@ -120,8 +120,8 @@ var (
 )
 
 // typesOf are the types of the fields of a built-in kind, as client-go has them.
-func (v converter[T]) typesOf(kind schema.GroupVersionKind) (types managedfields.TypeConverter, known bool) {
-	types, known = fieldtypes.For(kind)
+func (v converter[T]) typesOf(kind schema.GroupVersionKind) (managedfields.TypeConverter, bool) {
+	types, known := fieldtypes.For(kind)
 	if !known || len(v.versions) == 0 {
 		return types, known
 	}

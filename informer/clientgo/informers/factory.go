@@ -2,7 +2,9 @@ package informers
 
 import (
 	"context"
+	"fmt"
 	"reflect"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/informer/clientgo/internal/across"
@@ -123,6 +126,7 @@ type factory struct {
 	name      any
 	namespace string
 	narrow    []listwatch.Option
+	others    sync.Map // the types of client-go's own informers, which were logged
 }
 
 func (f *factory) Start(stop <-chan struct{}) { f.inner.Start(stop) }
@@ -147,11 +151,17 @@ func (f *factory) Shutdown() {
 }
 
 // InformerFor calls newFunc, as client-go's factory does, unless it has an informer of the type: a
-// program's own constructor has a selector or a transform. Without newFunc it makes an informer of
-// ours, of any type that the clientset has.
+// program's own constructor has a selector or a transform. An informer of client-go's that it makes
+// is logged, once. Without newFunc it makes an informer of ours, of any type that the clientset has.
 func (f *factory) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	if newFunc != nil {
-		return f.inner.InformerFor(obj, newFunc)
+		made := f.inner.InformerFor(obj, newFunc)
+		if _, ours := clientgo.StatusOf(made); !ours {
+			if _, said := f.others.LoadOrStore(reflect.TypeOf(obj), true); !said {
+				klog.Background().Info("An informer of this factory is client-go's: call clientgo.FromClientset in its constructor", "type", fmt.Sprintf("%T", obj))
+			}
+		}
+		return made
 	}
 	return f.inner.InformerFor(obj, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		made := clientgo.FromClientset(client, obj, resync, f.narrow...)

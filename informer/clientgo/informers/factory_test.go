@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	adapted "github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/informer/clientgo/informers"
@@ -232,6 +234,25 @@ func TestOptions(t *testing.T) {
 	require.Same(t, own, f.InformerFor(&metav1.PartialObjectMetadata{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
 		return own
 	}))
+}
+
+// TestAnInformerOfClientGos is named in the log, once for its type; one of ours is not.
+func TestAnInformerOfClientGos(t *testing.T) {
+	var lines []string
+	klog.SetLogger(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	defer klog.ClearLogger()
+	f := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	for range 2 {
+		f.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+			return coreinformers.NewPodInformer(client, "ns", resync, nil)
+		})
+		f.InformerFor(&corev1.Secret{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+			return adapted.FromClientset(client, &corev1.Secret{}, resync)
+		})
+		f.Core().V1().ConfigMaps().Informer()
+	}
+	require.Len(t, lines, 1)
+	require.Contains(t, lines[0], `call clientgo.FromClientset in its constructor" "type"="*v1.Pod"`)
 }
 
 // TestAProgramsOwnInformer: kube-scheduler puts an informer with a selector and a transform into
