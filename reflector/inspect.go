@@ -311,7 +311,9 @@ func (r *Reflector[T]) page(ctx context.Context, options metav1.ListOptions) (go
 				list, _ := source.Metadata(ctx, options)
 				return list
 			})
-			return got, err
+			if err != nil || !got.garbled { // else some metadata is usable only as the copy reads it
+				return got, err
+			}
 		}
 	}
 	got, _, err = ask(ctx, r, func(ctx context.Context) listwatch.List[T] { return r.probes.List(ctx, options) })

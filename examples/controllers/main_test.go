@@ -105,7 +105,7 @@ func TestKeepBuckets(t *testing.T) {
 		start(t, func(ctx context.Context) error {
 			return keepBuckets(ctx, made.Server().Config(), outside, filepath.Join(t.TempDir(), "checkpoint"))
 		})
-		require.Equal(t, map[string]bool{"ns/photos": false}, shown(time.Second)) // a call waits for its own write
+		require.Equal(t, map[string]bool{"ns/photos": false}, shown(time.Second))
 		require.Equal(t, map[string]bool{"ns/photos": true}, shown(time.Minute))
 		now, err := made.Origin().Get("ns", "photos")
 		require.NoError(t, err)

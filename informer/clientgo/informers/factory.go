@@ -152,7 +152,8 @@ func (f *factory) Shutdown() {
 
 // InformerFor calls newFunc, as client-go's factory does, unless it has an informer of the type: a
 // program's own constructor has a selector or a transform. An informer of client-go's that it makes
-// is logged, once. Without newFunc it makes an informer of ours, of any type that the clientset has.
+// is logged, once. Without newFunc it makes an informer of ours, of any type that the clientset
+// has.
 func (f *factory) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	if newFunc != nil {
 		made := f.inner.InformerFor(obj, newFunc)
