@@ -311,7 +311,7 @@ func (r *Reflector[T]) page(ctx context.Context, options metav1.ListOptions) (go
 				list, _ := source.Metadata(ctx, options)
 				return list
 			})
-			if err != nil || !got.garbled { // else some metadata is usable only as the copy reads it
+			if err != nil || !got.garbled { // else some can be read as the copy does alone
 				return got, err
 			}
 		}
