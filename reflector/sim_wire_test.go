@@ -39,6 +39,7 @@ import (
 func simulateBytes(t *testing.T, seed uint64, total *tally) {
 	simulate(t, seed, total, func(m *model) rig[*store.Encoded] {
 		w := &wire{model: m, json: seed/3%3 != 0, trees: seed/3%3 == 2}
+		m.odd = w.trees
 		client, err := listwatch.NewRESTClient(&rest.Config{Host: "http://server.example", Transport: w, QPS: -1}, corev1.SchemeGroupVersion)
 		require.NoError(t, err)
 		if w.trees {

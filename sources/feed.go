@@ -125,9 +125,10 @@ func (f *feed) mergeLocked(next state) {
 		f.since = next.at
 	}
 	next.at = f.since
-	for _, state := range append(f.pending, next) {
+	for _, state := range f.pending {
 		f.passLocked(state.pods)
 	}
+	f.passLocked(next.pods)
 	clear(f.pending)
 	f.pending = append(f.pending[:0], next)
 	f.due.Store(true)

@@ -56,15 +56,17 @@ func (l *Lookup) WaitOwner(ctx context.Context, pod *corev1.Pod) (owner metav1.O
 	}
 	ctx, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()
+	object, _ := ownedBy(pod)
 	for {
 		told := l.owners.told.Wait()
-		if _, reason := l.Guess(pod); !errors.Is(reason, errUnanswered) {
-			return l.Owner(pod)
+		owner, known = l.Owner(pod)
+		if known || !errors.Is(l.owners.reason(object), errUnanswered) {
+			return owner, known
 		}
 		select {
 		case <-told:
 		case <-ctx.Done():
-			return l.Owner(pod)
+			return owner, known
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/lookup"
+	"github.com/tributary-go/tributary/store"
 )
 
 func main() {
@@ -37,7 +38,7 @@ func main() {
 			continue
 		}
 		owner, known := who.Owner(pod.Pod) // such as its Deployment
-		fmt.Println(address, pod.Pod.Namespace+"/"+pod.Pod.Name, owner.Kind, owner.Name, known)
+		fmt.Println(address, store.KeyOf(pod.Pod), owner.Kind, owner.Name, known)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/lookup"
+	"github.com/tributary-go/tributary/store"
 )
 
 func main() {
@@ -43,7 +44,7 @@ func main() {
 		cancel()
 		if pod != nil {
 			container, _ := who.Container(id)
-			fmt.Println(lines.Text(), pod.Pod.Namespace+"/"+pod.Pod.Name, container.Status.Name, container.Status.Image)
+			fmt.Println(lines.Text(), store.KeyOf(pod.Pod), container.Status.Name, container.Status.Image)
 		}
 	}
 }
