@@ -237,13 +237,15 @@ func (f *files[T]) list() (listing, error) {
 		return found, err
 	}
 	f.folder = found.info.IsDir()
-	if found.place = placeOf(f.path, f.folder); !f.folder {
+	found.place = placeOf(f.path, f.folder)
+	var names []fs.DirEntry
+	if !f.folder {
 		found.paths = []string{f.path}
-		return found, nil
-	}
-	names, err := os.ReadDir(f.path)
-	if err != nil {
+	} else if names, err = os.ReadDir(f.path); err != nil {
 		return found, err
+	}
+	if after, err := os.Stat(f.path); err != nil || !os.SameFile(found.info, after) {
+		return f.list() // a mount came or went: the names and the place may not be of one folder
 	}
 	for _, name := range names {
 		path := filepath.Join(f.path, name.Name())

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -34,9 +33,10 @@ func (f *file[T]) fail(err error) {
 
 // read brings the files up to date and forgets files that are gone. It returns true if a file is
 // being written, or the folder changed meanwhile. That file, or one that the list has missed, may
-// be about to declare the objects of a file that is gone, as in a copy and a removal. So no file is
-// forgotten that alone declares an object, until all is quiet or patience is over. Such files are
-// leaving when they are forgotten: the new one was there before they went.
+// be about to declare the objects of a file that is gone, as in a copy and a removal. So the holder of
+// an object is not forgotten until all is quiet or patience is over: a third file that declares the
+// object would take it over before the copy is read. Such files are leaving when they are forgotten:
+// the new one was there before they went.
 func (f *files[T]) read(found listing) (entries, leaving []*entry[T], again bool) {
 	now := make(map[string]*file[T], len(found.paths))
 	for _, path := range found.paths {
@@ -57,16 +57,10 @@ func (f *files[T]) read(found listing) (entries, leaving []*entry[T], again bool
 	if f.moves(found) {
 		again, lasting = true, max(patience, f.settings.Grace)
 	}
-	declared := map[string]bool{}
-	if again {
-		for _, e := range entries {
-			maps.Copy(declared, keysOf(e.objects))
-		}
-	}
 	for path, one := range f.byPath {
 		switch {
 		case now[path] != nil:
-		case again && one.alone(declared) && one.lingers(lasting):
+		case again && f.table.holds(path) && one.lingers(lasting):
 			now[path] = one
 			entries = append(entries, &one.entry)
 		case !one.gone.IsZero():
@@ -98,11 +92,6 @@ func (f *files[T]) moves(found listing) bool {
 }
 
 func byEntryPath[T store.Object](a, b *entry[T]) int { return strings.Compare(a.path, b.path) }
-
-// alone reports whether the file has an object that is not declared elsewhere.
-func (f *file[T]) alone(declared map[string]bool) bool {
-	return slices.ContainsFunc(f.objects, func(object T) bool { return !declared[store.KeyOf(object)] })
-}
 
 // lingers reports whether the file has been gone only for a short time.
 func (f *file[T]) lingers(lasting time.Duration) bool {

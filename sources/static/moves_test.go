@@ -75,3 +75,24 @@ func TestWhatMovesDuringALook(t *testing.T) {
 		})
 	}
 }
+
+// TestAHurriedCopyBesideAnOlderOne: the holder of an object is copied and removed at once, and the
+// copy is not read yet. A third file that declares the object in another way stands by for good.
+func TestAHurriedCopyBesideAnOlderOne(t *testing.T) {
+	folder := t.TempDir()
+	in := func(name string) string { return filepath.Join(folder, name) }
+	put(t, in("web.yaml"), mapOf("web", "1"))
+	put(t, in("Copy of web.yaml"), mapOf("web", "2"))
+	o := static.File(folder, manifest.Objects[corev1.ConfigMap](configMap), static.WithInterval(time.Hour))
+	next := follow(t, o, shown)
+	require.Equal(t, "web=1", next())
+
+	require.NoError(t, os.WriteFile(in("web2.yaml"), []byte(mapOf("web", "1")), 0o600))
+	require.NoError(t, os.Remove(in("web.yaml")))
+	put(t, in("mark.yaml"), mapOf("mark", "1"))
+	for line := ""; line != "mark=1 web=1"; line = next() {
+		require.NotContains(t, line, "web=2")
+	}
+	require.NoError(t, os.Remove(in("web2.yaml")))
+	require.Equal(t, "web=2 mark=1", next(), "by then the older copy is the only one")
+}

@@ -62,9 +62,10 @@ func (f *files[T]) unmounted(found listing) bool {
 }
 
 // removed reports whether the path alone is gone. If its mount or link target is away, it is not:
-// more than the file may be missing.
+// more than the file may be missing. The mount may come back at any step.
 func (f *files[T]) removed() bool {
+	before := placeOf(f.path, false)
 	_, err := os.Lstat(f.path)
 	info, around := os.Stat(filepath.Dir(f.path))
-	return os.IsNotExist(err) && around == nil && info.IsDir() && !placeOf(f.path, false).remounted(f.place)
+	return os.IsNotExist(err) && around == nil && info.IsDir() && !before.remounted(f.place) && before == placeOf(f.path, false)
 }

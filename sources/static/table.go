@@ -44,6 +44,16 @@ func (t *table[T]) join(entries []*entry[T]) (now State[T], problems []error) {
 	return now, problems
 }
 
+// holds reports whether an entry is the holder of an object.
+func (t *table[T]) holds(path string) bool {
+	for _, holder := range t.holders {
+		if holder == path {
+			return true
+		}
+	}
+	return false
+}
+
 // choose finds the holder of each object.
 func (t *table[T]) choose(entries []*entry[T]) {
 	good, held := map[string][]string{}, map[string][]string{} // by key, the paths
