@@ -165,7 +165,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 // TestPatchesWithoutAVersionNeverConflict: 8 writers make 10 patches each of one object through
 // two servers. A patch that names no version is made on the newest state, exactly once.
 func TestPatchesWithoutAVersionNeverConflict(t *testing.T) {
-	const writers, rounds = 8, 10
+	const writers, rounds = 8, 5
 	client := connect(t, clientv3.Config{}, start(t))
 	one, _ := serve(t, client, pods)
 	two, _ := serve(t, client, pods)

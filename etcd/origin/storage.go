@@ -98,9 +98,10 @@ type storage[T store.Object] struct {
 }
 
 const (
-	// writePatience is for one write with all its attempts. Etcd itself gives up a request after
-	// seven seconds, and says why.
+	// writePatience is for one attempt to write. Etcd itself gives up a request after seven seconds,
+	// and says why. Another writer that came first is an answer, too.
 	writePatience = 10 * time.Second
+	contention    = time.Minute     // how long others may come first
 	readPatience  = 5 * time.Second // of the read before it
 	freshPatience = 3 * time.Second // until the cache shows it
 )
@@ -129,45 +130,58 @@ func (s *storage[T]) Read(key string) (obj T, found bool, err error) {
 
 // Write implements collection.Storage.
 func (s *storage[T]) Write(key string, decide func(T, bool) (collection.Decision[T], error)) (result T, err error) {
+	for begun := time.Now(); ; {
+		result, again, err := s.attempt(key, decide)
+		switch {
+		case !again:
+			return result, err
+		case time.Since(begun) > contention:
+			return result, unavailable(fmt.Sprintf("object %s: other writers came first for %s: nothing was written", key, contention))
+		}
+	}
+}
+
+// attempt writes once. It is to be made again if another writer came first, or a lease had ended.
+func (s *storage[T]) attempt(key string, decide func(T, bool) (collection.Decision[T], error)) (result T, again bool, err error) {
 	ctx, cancel := context.WithTimeout(s.source.Client().Ctx(), writePatience)
 	defer cancel()
 	if err := s.answering(ctx); err != nil {
-		return result, err
+		return result, false, err
 	}
-	for {
-		stored, revision, err := s.live(ctx, key)
+	stored, revision, err := s.live(ctx, key)
+	if err != nil {
+		return result, false, err
+	}
+	d, err := decide(stored, revision > 0)
+	if err != nil || d.Op == collection.Keep {
+		return d.Object, false, err
+	}
+	operation, lease := clientv3.OpDelete(s.source.Key(key)), clientv3.NoLease
+	if d.Op == collection.Put {
+		value, err := s.encode(ctx, key, d.Object)
 		if err != nil {
-			return result, err
+			return result, false, apierrors.NewInternalError(fmt.Errorf("object %s cannot be encoded: %w", key, err))
 		}
-		d, err := decide(stored, revision > 0)
-		if err != nil || d.Op == collection.Keep {
-			return d.Object, err
+		if lease, err = s.leases.lease(ctx); err != nil {
+			return result, false, notWritten(etcd.StatusOf(ctx, err))
 		}
-		operation, lease := clientv3.OpDelete(s.source.Key(key)), clientv3.NoLease
-		if d.Op == collection.Put {
-			value, err := s.encode(ctx, key, d.Object)
-			if err != nil {
-				return result, apierrors.NewInternalError(fmt.Errorf("object %s cannot be encoded: %w", key, err))
-			}
-			if lease, err = s.leases.lease(ctx); err != nil {
-				return result, notWritten(etcd.StatusOf(ctx, err))
-			}
-			operation = clientv3.OpPut(s.source.Key(key), string(value), clientv3.WithLease(lease))
-		}
-		answer, err := s.source.Client().Txn(ctx).
-			If(clientv3.Compare(clientv3.ModRevision(s.source.Key(key)), "=", revision)).Then(operation).Commit()
-		switch {
-		case lease != clientv3.NoLease && errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound):
-			s.leases.lost(lease)
-		case err != nil:
-			return result, mayBeWritten(etcd.StatusOf(ctx, err))
-		case answer.Succeeded:
-			version := strconv.FormatInt(answer.Header.Revision, 10)
-			d.Object.SetResourceVersion(version)
-			s.shown(ctx, version)
-			return d.Object, nil
-		}
+		operation = clientv3.OpPut(s.source.Key(key), string(value), clientv3.WithLease(lease))
 	}
+	answer, err := s.source.Client().Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(s.source.Key(key)), "=", revision)).Then(operation).Commit()
+	switch {
+	case lease != clientv3.NoLease && errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound):
+		s.leases.lost(lease)
+		return result, true, nil
+	case err != nil:
+		return result, false, mayBeWritten(etcd.StatusOf(ctx, err))
+	case !answer.Succeeded:
+		return result, true, nil
+	}
+	version := strconv.FormatInt(answer.Header.Revision, 10)
+	d.Object.SetResourceVersion(version)
+	s.shown(ctx, version)
+	return d.Object, false, nil
 }
 
 // shown waits until the cache shows a write. The write stands even if the cache does not.
