@@ -4,13 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"os/exec"
-	"runtime"
-	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,44 +17,15 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"github.com/tributary-go/tributary/internal/race"
+	"github.com/tributary-go/tributary/internal/collector"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
 
-type link struct {
-	next *link
-	_    [7]*link // as far apart as objects are
-}
-
-// heapOf is a list of so many links in no order, which takes a collector long to follow.
-func heapOf(links int) *link {
-	all := make([]*link, links)
-	for i := range all {
-		all[i] = &link{}
-	}
-	rand.Shuffle(links, func(i, j int) { all[i], all[j] = all[j], all[i] })
-	for i := range links - 1 {
-		all[i].next = all[i+1]
-	}
-	return all[0]
-}
-
-// TestNoEventWaitsForTheCollector holds a collection open in its last step, before it stops the
-// world: one goroutine is in a loop that cannot be preempted, so that its processor does not come
-// to the barrier. From there on, the runtime parks whoever reads a weak pointer. Times are real, as
-// the collector is.
+// TestNoEventWaitsForTheCollector: a weak pointer that is read on the road of an event would.
 func TestNoEventWaitsForTheCollector(t *testing.T) {
-	if race.Enabled {
-		t.Skip("it is a test of time, and without a race")
-	}
-	if !strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1") {
-		again := exec.Command(os.Args[0], "-test.run=^TestNoEventWaitsForTheCollector$", "-test.v")
-		again.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1")
-		out, err := again.CombinedOutput()
-		t.Logf("%s", out)
-		require.NoError(t, err)
+	if !collector.Alone(t) {
 		return
 	}
 	for _, row := range []struct {
@@ -75,10 +40,7 @@ func TestNoEventWaitsForTheCollector(t *testing.T) {
 	}
 }
 
-// stall returns the least of three rounds' slowest events, and how long each round was.
 func stall(t *testing.T, options ...listwatch.Option) (worst, hold time.Duration) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	w := &watchBody{frames: make(chan []byte)}
 	client, err := listwatch.NewRESTClient(&rest.Config{Host: "http://api.example", QPS: -1, Transport: w}, corev1.SchemeGroupVersion)
 	require.NoError(t, err)
@@ -92,41 +54,12 @@ func stall(t *testing.T, options ...listwatch.Option) (worst, hold time.Duration
 	}
 	w.frames <- largeFrame(t, "BOOKMARK", -1, 100000001000)
 	<-r.Synced()
-	heap := heapOf(1 << 18)
 	version := int64(100000001000)
-	runtime.GC()
-	start := time.Now()
-	runtime.GC()
-	marking := time.Since(start)
-	hold = 2*marking + 200*time.Millisecond
-	for range 3 {
-		collected := make(chan struct{})
-		var over atomic.Bool
-		go func() { runtime.GC(); close(collected) }()
-		time.Sleep(marking / 4) // the stacks are scanned, the heap is not
-		go func() {
-			for !over.Load() { // without a call, so without a point to preempt it
-			}
-		}()
-		end := time.Now().Add(hold)
-		time.AfterFunc(hold, func() { over.Store(true) })
-		slowest := time.Duration(0)
-		for time.Now().Before(end) {
-			version++
-			frame := largeFrame(t, "MODIFIED", int(version%100), version)
-			start := time.Now()
-			w.frames <- frame
-			<-copied.updated
-			slowest = max(slowest, time.Since(start))
-			time.Sleep(2 * time.Millisecond)
-		}
-		<-collected
-		t.Logf("marking takes %v, slowest event %v", marking, slowest)
-		if worst == 0 || slowest < worst {
-			worst = slowest
-		}
-	}
-	runtime.KeepAlive(heap)
+	worst, hold = collector.Stall(t, func() {
+		version++
+		w.frames <- largeFrame(t, "MODIFIED", int(version%100), version)
+		<-copied.updated
+	})
 	cancel()
 	require.NoError(t, <-ended)
 	return worst, hold

@@ -17,27 +17,44 @@ type Map[K comparable, V any] struct {
 }
 
 // Get returns the value of key, the same one as long as a caller holds it. If there is none, create
-// makes it.
+// makes it; another caller may then be first, and what create made is dropped. A weak pointer is
+// read without the lock: that may take as long as a garbage collection.
 func (m *Map[K, V]) Get(key K, create func() *V) *V {
+	for {
+		m.mu.Lock()
+		last, ok := m.of[key]
+		m.mu.Unlock()
+		if v := last.Value(); v != nil {
+			return v
+		}
+		v := create()
+		if m.swap(key, last, ok, v) {
+			return v
+		}
+	}
+}
+
+// swap puts v in the place of last, if that is still there.
+func (m *Map[K, V]) swap(key K, last weak.Pointer[V], ok bool, v *V) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v := m.of[key].Value(); v != nil {
-		return v
+	if now, there := m.of[key]; now != last || there != ok {
+		return false
 	}
-	v := create()
 	if m.of == nil {
 		m.of = map[K]weak.Pointer[V]{}
 	}
-	m.of[key] = weak.Make(v)
-	runtime.AddCleanup(v, m.forget, key)
-	return v
+	of := weak.Make(v)
+	m.of[key] = of
+	runtime.AddCleanup(v, func(of weak.Pointer[V]) { m.forget(key, of) }, of)
+	return true
 }
 
 // forget drops the entry of a value that nothing holds any more, unless key has a new one.
-func (m *Map[K, V]) forget(key K) {
+func (m *Map[K, V]) forget(key K, of weak.Pointer[V]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.of[key].Value() == nil {
+	if m.of[key] == of {
 		delete(m.of, key)
 	}
 }

@@ -29,16 +29,16 @@ func (p *atRest[T]) Object() store.Object {
 func (p *atRest[T]) Done() {}
 
 func (p *atRest[T]) Labels() (labels map[string]string) {
-	if hot := p.cell.hot.Load(); hot != nil { // its parts are at hand
-		return hot.obj.GetLabels()
+	if hot := p.cell.hotObject(); hot != nil { // its parts are at hand
+		return hot.GetLabels()
 	}
 	return p.cell.GetLabels()
 }
 
 func (p *atRest[T]) Field(path string) (text string) {
 	field, ok := p.of.form.fields.of(path), false
-	if hot := p.cell.hot.Load(); hot != nil {
-		return field.Of(hot.obj)
+	if hot := p.cell.hotObject(); hot != nil {
+		return field.Of(hot)
 	}
 	mustRead(p.cell, p.cell.read(func(document []byte, flags flags) error {
 		text, ok = textOf(field, document, flags)

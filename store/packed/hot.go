@@ -1,39 +1,47 @@
 package packed
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
-	"weak"
 
 	"github.com/tributary-go/tributary/store"
 )
 
-// hotObject is the decoded object of a cell.
+// hotObject is the decoded object of a cell, until it cools.
 type hotObject struct {
-	obj  store.Object
-	used atomic.Bool // since the hand was there
+	obj   atomic.Pointer[store.Object] // nil when it has cooled
+	used  atomic.Bool                  // since the hand was there
+	bytes int
+	gone  runtime.Cleanup // cools it when the cell is gone
 }
 
-// read returns the object, and keeps it hot.
-func (h *hotObject) read() store.Object {
+func (h *hotObject) cool() { h.obj.Store(nil) }
+
+// hotObject returns the object of a cell that is hot, and keeps it so, or nil.
+func (c *cell) hotObject() store.Object {
+	h := c.hot.Load()
+	if h == nil {
+		return nil
+	}
+	obj := h.obj.Load()
+	if obj == nil {
+		return nil
+	}
 	if !h.used.Load() {
 		h.used.Store(true)
 	}
-	return h.obj
+	return *obj
 }
 
-// hotSet is a ring of the cells that have a hot object (CLOCK). It is one for the process, so that
-// its bound is. It holds cells weakly: a cell without a store takes its object with it.
+// hotSet is a ring of the hot objects (CLOCK). It is one for the process, so that its bound is. It
+// does not know the cells: to read a weak pointer may take as long as a garbage collection, and
+// events wait for this lock.
 type hotSet struct {
 	mu           sync.Mutex
-	slots        []slot
+	objects      []*hotObject
 	hand         int
 	bytes, limit int
-}
-
-type slot struct {
-	cell  weak.Pointer[cell]
-	bytes int
 }
 
 // DefaultHot is how many bytes the hot objects of the process take at most, by estimate.
@@ -56,34 +64,38 @@ const decodedShare = 3
 
 // heat makes obj the hot object of a cell with a document of so many bytes.
 func heat(c *cell, obj store.Object, document int) {
-	bytes := document * decodedShare
+	h := &hotObject{bytes: document * decodedShare}
+	h.obj.Store(&obj)
 	hot.mu.Lock()
 	defer hot.mu.Unlock()
-	if bytes > hot.limit || !c.hot.CompareAndSwap(nil, &hotObject{obj: obj}) {
+	before := c.hot.Load()
+	if h.bytes > hot.limit || before != nil && before.obj.Load() != nil {
 		return
 	}
-	hot.roomLocked(bytes)
-	hot.slots = append(hot.slots, slot{weak.Make(c), bytes})
-	hot.bytes += bytes
+	hot.roomLocked(h.bytes)
+	h.gone = runtime.AddCleanup(c, (*hotObject).cool, h)
+	c.hot.Store(h)
+	hot.objects = append(hot.objects, h)
+	hot.bytes += h.bytes
 }
 
 // roomLocked lets objects cool until there is room. An object that was read since the hand was
 // there last is passed over once.
-func (h *hotSet) roomLocked(bytes int) {
-	for passed := 0; h.bytes+bytes > h.limit && len(h.slots) > 0; {
-		h.hand %= len(h.slots)
-		at := &h.slots[h.hand]
-		if c := at.cell.Value(); c != nil {
-			if c.hot.Load().used.Swap(false) && passed <= len(h.slots) {
-				h.hand++
-				passed++
-				continue
-			}
-			c.hot.Store(nil)
+func (s *hotSet) roomLocked(bytes int) {
+	for passed := 0; s.bytes+bytes > s.limit && len(s.objects) > 0; {
+		s.hand %= len(s.objects)
+		h := s.objects[s.hand]
+		if h.obj.Load() != nil && h.used.Swap(false) && passed <= len(s.objects) {
+			s.hand++
+			passed++
+			continue
 		}
-		h.bytes -= at.bytes
-		last := len(h.slots) - 1
-		*at = h.slots[last]
-		h.slots = h.slots[:last]
+		h.gone.Stop()
+		h.cool()
+		s.bytes -= h.bytes
+		last := len(s.objects) - 1
+		s.objects[s.hand] = s.objects[last]
+		s.objects[last] = nil
+		s.objects = s.objects[:last]
 	}
 }

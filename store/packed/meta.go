@@ -52,8 +52,8 @@ func (c *cell) GetObjectKind() schema.ObjectKind              { return c.meta().
 
 // GetLabels reads the labels alone.
 func (c *cell) GetLabels() (labels map[string]string) {
-	if hot := c.hot.Load(); hot != nil {
-		return hot.read().GetLabels()
+	if hot := c.hotObject(); hot != nil {
+		return hot.GetLabels()
 	}
 	usual := false
 	mustRead(c, c.read(func(document []byte, flags flags) error {
@@ -75,8 +75,8 @@ func (c *cell) meta() store.Object    { return c.readMeta(lightFields) }
 func (c *cell) allMeta() store.Object { return c.readMeta(allFields) }
 
 func (c *cell) readMeta(part metaPart) store.Object {
-	if hot := c.hot.Load(); hot != nil {
-		return hot.read()
+	if hot := c.hotObject(); hot != nil {
+		return hot
 	}
 	return c.decodeMeta(part)
 }

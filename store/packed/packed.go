@@ -109,7 +109,7 @@ func (k *keeper[T]) Arrive(key string, item, held store.Entry) (entry store.Entr
 		return was, nil, nil
 	}
 	c := k.kin.cell(a, digest, was)
-	if was != nil && a.obj != nil && was.hot.Load() != nil {
+	if was != nil && a.obj != nil && was.hotObject() != nil {
 		heat(c, a.obj, len(a.document))
 	}
 	k.came = a
@@ -259,8 +259,8 @@ func (k *keeper[T]) Get(entry store.Entry) T {
 // read returns the object of a cell. size is the length of the document that was decoded for it;
 // zero of a hot object.
 func (k *keeper[T]) read(c *cell) (obj T, size int) {
-	if hot := c.hot.Load(); hot != nil {
-		return hot.read().(T), 0
+	if hot := c.hotObject(); hot != nil {
+		return hot.(T), 0
 	}
 	obj = k.form.new()
 	return obj, k.decode(c, obj)

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/tributary-go/tributary/internal/collector"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/store/packed"
 	"github.com/tributary-go/tributary/store/storetest"
@@ -426,4 +427,24 @@ func decoded(t *testing.T, obj store.Object) store.Object {
 	require.NoError(t, err)
 	require.NoError(t, fresh.(message).Unmarshal(data))
 	return fresh.(store.Object)
+}
+
+// TestNoReaderWaitsForTheCollector: each Get makes room among the hot objects.
+func TestNoReaderWaitsForTheCollector(t *testing.T) {
+	if !collector.Alone(t) {
+		return
+	}
+	packed.SetHot(20 << 10)
+	pods := packed.New[corev1.Pod]()
+	for i := range 100 {
+		require.NoError(t, pods.Add(somePod(i, 1)))
+	}
+	i := 0
+	worst, held := collector.Stall(t, func() {
+		_, ok := pods.Get(store.KeyOf(somePod(i%100, 1)))
+		require.True(t, ok)
+		i++
+	})
+	t.Logf("the collector was held for %v; the slowest read took %v", held, worst)
+	require.Less(t, worst, held/3)
 }
