@@ -98,8 +98,8 @@ type storage[T store.Object] struct {
 }
 
 const (
-	// writePatience is for one attempt to write. Etcd itself gives up a request after seven seconds,
-	// and says why. Another writer that came first is an answer, too.
+	// writePatience is for one attempt to write. Etcd itself gives up a request after seven
+	// seconds, and says why. Another writer that came first is an answer, too.
 	writePatience = 10 * time.Second
 	contention    = time.Minute     // how long others may come first
 	readPatience  = 5 * time.Second // of the read before it

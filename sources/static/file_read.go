@@ -33,10 +33,10 @@ func (f *file[T]) fail(err error) {
 
 // read brings the files up to date and forgets files that are gone. It returns true if a file is
 // being written, or the folder changed meanwhile. That file, or one that the list has missed, may
-// be about to declare the objects of a file that is gone, as in a copy and a removal. So the holder of
-// an object is not forgotten until all is quiet or patience is over: a third file that declares the
-// object would take it over before the copy is read. Such files are leaving when they are forgotten:
-// the new one was there before they went.
+// be about to declare the objects of a file that is gone, as in a copy and a removal. So the holder
+// of an object is not forgotten until all is quiet or patience is over: a third file that declares
+// the object would take it over before the copy is read. Such files are leaving when they are
+// forgotten: the new one was there before they went.
 func (f *files[T]) read(found listing) (entries, leaving []*entry[T], again bool) {
 	now := make(map[string]*file[T], len(found.paths))
 	for _, path := range found.paths {
