@@ -38,10 +38,11 @@ func TestConsistencyStore(t *testing.T) {
 	for name, row := range map[string]struct {
 		namespaces map[string]cache.Config
 		own        []controllerruntime.Option
+		watches    int
 	}{
-		"all namespaces": {nil, nil},
-		"two namespaces": {inNamespaces("ns0", "ns1"), nil},
-		"by one watch":   {inNamespaces("ns0", "ns1"), []controllerruntime.Option{controllerruntime.OneWatch()}},
+		"all namespaces": {nil, nil, 1},
+		"two namespaces": {inNamespaces("ns0", "ns1"), nil, 2},
+		"by one watch":   {inNamespaces("ns0", "ns1"), []controllerruntime.Option{controllerruntime.OneWatch()}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -54,7 +55,7 @@ func TestConsistencyStore(t *testing.T) {
 				require.False(t, hasRead(t, store, "1"), "nothing is synced")
 				pods.Create(pod("ns0", "p", "n"))
 				start(t, c)
-				pods.Server().AwaitWatches(1)
+				pods.Server().AwaitWatches(row.watches)
 				late.shut()
 				wrote := pods.Create(pod("ns1", "p", "n")).ResourceVersion
 				synctest.Wait()

@@ -109,3 +109,6 @@ func (s Snapshot[T]) kept() *kept {
 
 // Entries is the same content as the store keeps it: none is opened.
 func (s Snapshot[T]) Entries() Snapshot[Entry] { return Snapshot[Entry](s) }
+
+// Open returns the object of an entry that Entries has.
+func (s Snapshot[T]) Open(entry Entry) T { return opened[T](s.kept(), entry) }

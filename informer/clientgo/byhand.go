@@ -31,6 +31,14 @@ func (b *byHand[T]) Snapshot() store.Snapshot[T] {
 	return b.informer.Snapshot()
 }
 
+// Get is Snapshot().Get, by way of the informer's own.
+func (b *byHand[T]) Get(key string) (T, bool) {
+	if b.used.Load() {
+		return b.Snapshot().Get(key)
+	}
+	return b.informer.Get(key)
+}
+
 // open returns the store to write into. A write that races with an event or a list may be lost: it
 // would not last longer if it had come first.
 func (b *byHand[T]) open() (store.Store[T], error) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/watchlist"
@@ -31,9 +32,23 @@ import (
 //
 // It panics if the clientset is nil or has no such resource: [HasResource] tells.
 func FromClientset(clientset any, example runtime.Object, resync time.Duration, optionList ...listwatch.Option) cache.SharedIndexInformer {
+	source, shares := sourceOf("FromClientset", clientset, example, optionList)
+	return newInformer(source, shares, example, resync).asClientGo()
+}
+
+// SourceOf is the source that an informer of [FromClientset] reads. [FromSource] takes it with
+// options of the informer.
+func SourceOf(clientset any, example runtime.Object, optionList ...listwatch.Option) listwatch.ListerWatcher[Object] {
+	source, _ := sourceOf("SourceOf", clientset, example, optionList)
+	return source
+}
+
+func sourceOf(
+	name string, clientset any, example runtime.Object, optionList []listwatch.Option,
+) (source listwatch.ListerWatcher[Object], shares bool) {
 	r, ok := resourceOf(clientset, reflect.TypeOf(example))
 	if !ok {
-		panic(fmt.Sprintf("clientgo: FromClientset: a %T has no resource of %T", clientset, example))
+		panic(fmt.Sprintf("clientgo: %s: a %T has no resource of %T", name, clientset, example))
 	}
 	namespace := listwatch.ScopeOf(optionList...).Namespace()
 	if !r.namespaced {
@@ -45,17 +60,18 @@ func FromClientset(clientset any, example runtime.Object, resync time.Duration, 
 	}
 	if !null.Is(r.client) {
 		object := reflect.New(reflect.TypeOf(example).Elem()).Interface().(Object)
-		source := listwatch.FromClientLike(r.client, r.name, object, options...)
-		return FromSource(source, example, resync)
+		return listwatch.FromClientLike(r.client, r.name, object, options...), true
 	}
-	return newInformer(r.functions(namespace, options), false, example, resync).asClientGo()
+	return r.functions(namespace, options), false
 }
 
 // FromSource is [NewInformer] for a source of package listwatch. Objects share memory and are
 // read-only, so a transform gets a copy. The source's objects have the type of example; nil accepts
-// any.
-func FromSource(source listwatch.ListerWatcher[Object], example runtime.Object, resync time.Duration) cache.SharedIndexInformer {
-	return newInformer(source, true, example, resync).asClientGo()
+// any. Options are the informer's own, such as [informer.WithStore].
+func FromSource(
+	source listwatch.ListerWatcher[Object], example runtime.Object, resync time.Duration, optionList ...informer.Option,
+) cache.SharedIndexInformer {
+	return newInformer(source, true, example, resync, optionList...).asClientGo()
 }
 
 // HasResource reports whether a generated clientset has a resource of the Go type of example.

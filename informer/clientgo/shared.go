@@ -19,7 +19,6 @@ import (
 	"github.com/tributary-go/tributary/informer/clientgo/internal/across"
 	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -59,8 +58,10 @@ func newShared[T store.Object](i copied[T]) *shared[T] {
 // copied is the common part of informers and unions.
 type copied[T store.Object] interface {
 	store.Snapshotter[T]
+	Get(key string) (T, bool)
 	Run(context.Context) error
 	AddHandler(func(informer.Event[T]), ...informer.HandlerOption) (*informer.Handler[T], error)
+	AddMetaHandler(func(informer.Event[store.Object]), ...informer.HandlerOption) (*informer.Handler[T], error)
 	Synced() <-chan struct{}
 	Done() <-chan struct{}
 	Status() informer.Status
@@ -103,12 +104,12 @@ func fromClientGo(lw cache.ListerWatcher) listwatch.ListerWatcher[Object] {
 
 // newInformer makes an informer. Its transform and its watch error handler may be set until Run.
 func newInformer(
-	source listwatch.ListerWatcher[Object], shares bool, example runtime.Object, resync time.Duration, optionList ...reflector.Option,
+	source listwatch.ListerWatcher[Object], shares bool, example runtime.Object, resync time.Duration, optionList ...informer.Option,
 ) *shared[Object] {
 	check := &checked{want: reflect.TypeOf(example), shares: shares}
 	errs := newWatchErrors(example)
 	s := newShared[Object](informer.New(
-		watched(listwatch.Intercept(source, check.list, check.watch), errs), informer.WithReflector(optionList...)))
+		watched(listwatch.Intercept(source, check.list, check.watch), errs), optionList...))
 	s.source, s.errs, s.resync = check, errs, resync
 	return s
 }
@@ -134,7 +135,7 @@ func NewIndexerInformer(
 func NewInformerWithOptions(options cache.InformerOptions) (cache.Store, cache.Controller) {
 	all := across.InformerOptions{InformerOptions: options}
 	s := newInformer(fromClientGo(options.ListerWatcher), false, options.ObjectType, options.ResyncPeriod,
-		reflectorOptions(all.Logger, options.MinWatchTimeout)...)
+		informer.WithReflector(reflectorOptions(all.Logger, options.MinWatchTimeout)...))
 	s.published.Identifier, s.published.InformerMetricsProvider = all.Identifier, all.InformerMetricsProvider
 	err := errors.Join(s.indexer.AddIndexers(options.Indexers), s.SetTransform(options.Transform))
 	if err == nil {
@@ -201,6 +202,10 @@ func (s *shared[T]) AddEventHandlerWithResyncPeriod(
 }
 
 func (s *shared[T]) add(handler cache.ResourceEventHandler, every time.Duration, log *klog.Logger) (cache.ResourceEventHandlerRegistration, error) {
+	metadata, byMetadata := handler.(metadataHandler)
+	if byMetadata {
+		handler = metadata.ResourceEventHandler
+	}
 	if handler == nil {
 		return nil, errNilFunc
 	}
@@ -209,8 +214,13 @@ func (s *shared[T]) add(handler cache.ResourceEventHandler, every time.Duration,
 		log = &background
 	}
 	r := &registration[T]{informer: s.informer, crash: s.crash, halted: make(chan struct{}), removed: make(chan struct{})}
-	h, err := s.informer.AddHandler(func(e informer.Event[T]) { r.tell(handler, *log, e) },
-		informer.WithRedelivery(s.resyncPeriod(every)))
+	var h *informer.Handler[T]
+	var err error
+	if redelivery := informer.WithRedelivery(s.resyncPeriod(every)); byMetadata {
+		h, err = s.informer.AddMetaHandler(func(e informer.Event[store.Object]) { tellOf(r, handler, *log, e) }, redelivery)
+	} else {
+		h, err = s.informer.AddHandler(func(e informer.Event[T]) { tellOf(r, handler, *log, e) }, redelivery)
+	}
 	if errors.Is(err, informer.ErrStopped) {
 		return nil, errStopped
 	}
@@ -235,8 +245,8 @@ func (s *shared[T]) resyncPeriod(every time.Duration) time.Duration {
 // would else flood the log.
 const afterPanic = time.Second
 
-// tell obeys runtime.ReallyCrash: without it, a panic is logged and costs the event only.
-func (r *registration[T]) tell(handler cache.ResourceEventHandler, log klog.Logger, e informer.Event[T]) {
+// tellOf obeys runtime.ReallyCrash: without it, a panic is logged and costs the event only.
+func tellOf[T, E store.Object](r *registration[T], handler cache.ResourceEventHandler, log klog.Logger, e informer.Event[E]) {
 	returned := false
 	defer func() {
 		if returned {

@@ -35,7 +35,8 @@ func Indexer[T store.Object](from store.Snapshotter[T]) cache.Indexer {
 
 func newIndexer[T store.Object](from store.Snapshotter[T], open func() (store.Store[T], error)) *indexer[T] {
 	x := &indexer[T]{from: from, open: open, indexes: map[string]*index[T]{}}
-	x.indexes[cache.NamespaceIndex] = &index[T]{values: cache.MetaNamespaceIndexFunc, implied: true}
+	x.indexes[cache.NamespaceIndex] = newIndex[T](cache.MetaNamespaceIndexFunc)
+	x.indexes[cache.NamespaceIndex].implied = true
 	return x
 }
 
@@ -104,7 +105,7 @@ func (x *indexer[T]) List() []any {
 func (x *indexer[T]) ListKeys() []string {
 	now := x.from.Snapshot()
 	keys := make([]string, 0, now.Len())
-	for key := range now.All() {
+	for key := range now.Keys() {
 		keys = append(keys, key)
 	}
 	return keys
@@ -124,7 +125,7 @@ func (x *indexer[T]) Get(obj any) (item any, exists bool, err error) {
 }
 
 func (x *indexer[T]) GetByKey(key string) (item any, exists bool, err error) {
-	obj, ok := x.from.Snapshot().Get(key)
+	obj, ok := x.get(key)
 	if !ok {
 		return nil, false, nil // a nil T in an any would not be nil
 	}
@@ -139,10 +140,10 @@ func (x *indexer[T]) Index(name string, obj any) (found []any, err error) {
 		}
 		seen := map[string]bool{} // an object may have several of the values
 		for _, value := range values {
-			for key, obj := range i.found[value] {
+			for key, entry := range i.found[value] {
 				if !seen[key] {
 					seen[key] = true
-					found = append(found, obj)
+					found = append(found, i.at.Open(entry))
 				}
 			}
 		}
@@ -154,8 +155,8 @@ func (x *indexer[T]) Index(name string, obj any) (found []any, err error) {
 func (x *indexer[T]) ByIndex(name, value string) (found []any, err error) {
 	err = x.query(name, func(i *index[T]) error {
 		found = make([]any, 0, len(i.found[value]))
-		for _, obj := range i.found[value] {
-			found = append(found, obj)
+		for _, entry := range i.found[value] {
+			found = append(found, i.at.Open(entry))
 		}
 		return nil
 	})
@@ -209,9 +210,17 @@ func (x *indexer[T]) AddIndexers(more cache.Indexers) error {
 		}
 	}
 	for name, values := range more {
-		x.indexes[name] = &index[T]{values: values}
+		x.indexes[name] = newIndex[T](values)
 	}
 	return nil
+}
+
+// get reads one object, which a store of packed bytes then keeps hot.
+func (x *indexer[T]) get(key string) (T, bool) {
+	if from, ok := x.from.(interface{ Get(key string) (T, bool) }); ok {
+		return from.Get(key)
+	}
+	return x.from.Snapshot().Get(key)
 }
 
 // query runs read on an index that agrees with the newest snapshot.

@@ -17,6 +17,7 @@ import (
 	"github.com/tributary-go/tributary/informer/clientgo/internal/across"
 	"github.com/tributary-go/tributary/informer/clientgo/internal/factory"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
 )
 
 // The types of client-go's package, for programs that name them.
@@ -44,10 +45,26 @@ type configured struct {
 	config *rest.Config
 }
 
+// SharedInformerOption changes a factory. client-go's package has none.
+type SharedInformerOption func(*settings)
+
+type settings struct{ packed packedResources }
+
+// WithPacked keeps the objects of these resources as packed bytes; without a resource, those of
+// all. like makes their stores, and is Like of package store/packed. What it costs a reader is with
+// the option of this name of package informers.
+func WithPacked[S factory.PackedStore](
+	like func(example clientgo.Object) func(indexes ...store.AnyIndex[clientgo.Object]) S, resources ...schema.GroupVersionResource,
+) SharedInformerOption {
+	return func(s *settings) { s.packed = factory.PackedBy(like, resources...) }
+}
+
 // NewDynamicSharedInformerFactory makes a factory of informers of all namespaces. defaultResync is
 // the interval of redelivery for handlers that ask for none; 0 means never.
-func NewDynamicSharedInformerFactory(client dynamic.Interface, defaultResync time.Duration) DynamicSharedInformerFactory {
-	return NewFilteredDynamicSharedInformerFactory(client, defaultResync, metav1.NamespaceAll, nil)
+func NewDynamicSharedInformerFactory(
+	client dynamic.Interface, defaultResync time.Duration, optionList ...SharedInformerOption,
+) DynamicSharedInformerFactory {
+	return NewFilteredDynamicSharedInformerFactory(client, defaultResync, metav1.NamespaceAll, nil, optionList...)
 }
 
 // NewFilteredDynamicSharedInformerFactory makes a factory of informers of one namespace, or of all
@@ -56,9 +73,14 @@ func NewDynamicSharedInformerFactory(client dynamic.Interface, defaultResync tim
 // if they are no selectors, a mistake in the program.
 func NewFilteredDynamicSharedInformerFactory(
 	client dynamic.Interface, defaultResync time.Duration, namespace string, tweak TweakListOptionsFunc,
+	optionList ...SharedInformerOption,
 ) DynamicSharedInformerFactory {
+	var s settings
+	for _, option := range optionList {
+		option(&s)
+	}
 	return factory.Complete(factory.NewByResource(func(resource schema.GroupVersionResource) informers.GenericInformer {
-		return NewFilteredDynamicInformer(client, resource, namespace, defaultResync, nil, tweak)
+		return newInformer(client, resource, namespace, defaultResync, nil, tweak, s.packed)
 	}), across.DynamicFactory{})
 }
 
@@ -67,16 +89,27 @@ func NewFilteredDynamicInformer(
 	client dynamic.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
 	indexers cache.Indexers, tweak TweakListOptionsFunc,
 ) informers.GenericInformer {
+	return newInformer(client, resource, namespace, resync, indexers, tweak, packedResources{})
+}
+
+// packedResources are the resources that are packed.
+type packedResources = factory.Packed[schema.GroupVersionResource]
+
+func newInformer(
+	client dynamic.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
+	indexers cache.Indexers, tweak TweakListOptionsFunc, packed packedResources,
+) informers.GenericInformer {
 	narrow := clientgo.Tweak(tweak)
 	example := &unstructured.Unstructured{}
+	options, reading := packed.Options(resource, example, resource.Group == "" && resource.Resource == "secrets")
 	var source listwatch.ListerWatcher[clientgo.Object]
 	if own, ok := client.(*configured); ok {
-		source = factory.FromConfig(own.config, resource, namespace, example, narrow)
+		source = factory.FromConfig(own.config, resource, namespace, example, append(reading, narrow)...)
 	} else {
 		of := client.Resource(resource).Namespace(namespace)
 		source = factory.FromFuncs(client, of.List, of.Watch, narrow)
 	}
-	shared := clientgo.FromSource(source, example, resync)
+	shared := clientgo.FromSource(source, example, resync, options...)
 	if err := shared.AddIndexers(indexers); err != nil {
 		panic(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/tributary-go/tributary/informer/clientgo/dynamicinformer"
 	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/store/packed"
 )
 
 func TestMain(m *testing.M) {
@@ -116,6 +117,29 @@ func TestFactory(t *testing.T) {
 func nodeSelector(obj any) reflect.Value {
 	spec := obj.(*unstructured.Unstructured).Object["spec"].(map[string]any)
 	return reflect.ValueOf(spec["nodeSelector"])
+}
+
+// TestPacked: the objects of a packed resource are decoded when they are read, and share nothing.
+func TestPacked(t *testing.T) {
+	for name, newClient := range clients {
+		t.Run(name, func(t *testing.T) {
+			f := dynamicinformer.NewDynamicSharedInformerFactory(newClient(t), 0, dynamicinformer.WithPacked(packed.Like, pods))
+			all := f.ForResource(pods)
+			ctx, cancel := context.WithCancel(context.Background())
+			t.Cleanup(func() { cancel(); f.Shutdown() })
+			f.Start(ctx.Done())
+			require.True(t, f.WaitForCacheSync(ctx.Done())[pods])
+			found, err := all.Lister().ByNamespace("ns").List(labels.Everything())
+			require.NoError(t, err)
+			require.Len(t, found, 2)
+			again, err := all.Lister().ByNamespace("ns").List(labels.Everything())
+			require.NoError(t, err)
+			require.ElementsMatch(t, found, again)
+			for _, obj := range again {
+				require.NotSame(t, found[0], obj, "it was decoded anew")
+			}
+		})
+	}
 }
 
 // TestShutdown: a factory that was shut down starts nothing, and a wait ends with its channel.

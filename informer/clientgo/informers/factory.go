@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +21,9 @@ import (
 
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/informer/clientgo/internal/across"
+	internal "github.com/tributary-go/tributary/informer/clientgo/internal/factory"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
 )
 
 // The types of client-go's package, for programs that name them.
@@ -40,6 +43,7 @@ type settings struct {
 	tweak     internalinterfaces.TweakListOptionsFunc
 	factory   []informers.SharedInformerOption
 	name      any // a *cache.InformerName, or nil
+	packed    internal.Packed[reflect.Type]
 }
 
 // NewSharedInformerFactory makes a factory of informers of all namespaces. defaultResync is the
@@ -59,7 +63,7 @@ func NewSharedInformerFactoryWithOptions(
 	}
 	f := &factory{
 		inner:  informers.NewSharedInformerFactoryWithOptions(client, defaultResync, s.factory...),
-		client: client, name: s.name,
+		client: client, name: s.name, packed: s.packed,
 		namespace: s.namespace, narrow: append(s.narrow, listwatch.InNamespace(s.namespace), clientgo.Tweak(s.tweak)),
 	}
 	f.self = completed(f, across.Factory{})
@@ -118,6 +122,26 @@ func WithListWatch(optionList ...listwatch.Option) SharedInformerOption {
 	return func(s *settings) { s.narrow = append(s.narrow, optionList...) }
 }
 
+// WithPacked keeps the objects of these types as packed bytes, a tenth of the memory or less;
+// without an object, those of all types. like makes their stores, and is Like of package
+// store/packed:
+//
+//	informers.WithPacked(packed.Like, &corev1.Pod{})
+//
+// What comes is decoded once and encoded. A lister's Get decodes an object that was not read
+// lately, and its List all objects of the namespace; a handler decodes both objects of an event,
+// unless [clientgo.ByMetadata] wraps it. An index decodes each object that comes, but for
+// cache.NamespaceIndex.
+func WithPacked[S internal.PackedStore](
+	like func(example clientgo.Object) func(indexes ...store.AnyIndex[clientgo.Object]) S, objects ...clientgo.Object,
+) SharedInformerOption {
+	var types []reflect.Type
+	for _, obj := range objects {
+		types = append(types, reflect.TypeOf(obj))
+	}
+	return func(s *settings) { s.packed = internal.PackedBy(like, types...) }
+}
+
 // factory is a factory with our informers, but for the methods that complete has.
 type factory struct {
 	inner     SharedInformerFactory // client-go's, which starts informers and waits for them
@@ -126,6 +150,7 @@ type factory struct {
 	name      any
 	namespace string
 	narrow    []listwatch.Option
+	packed    internal.Packed[reflect.Type]
 	others    sync.Map // the types of client-go's own informers, which were logged
 }
 
@@ -165,7 +190,7 @@ func (f *factory) InformerFor(obj runtime.Object, newFunc internalinterfaces.New
 		return made
 	}
 	return f.inner.InformerFor(obj, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		made := clientgo.FromClientset(client, obj, resync, f.narrow...)
+		made := f.make(client, obj, resync)
 		if kinds, _, err := scheme.Scheme.ObjectKinds(obj); err == nil {
 			resource, _ := meta.UnsafeGuessKindToResource(kinds[0])
 			made.(interface {
@@ -174,6 +199,15 @@ func (f *factory) InformerFor(obj runtime.Object, newFunc internalinterfaces.New
 		}
 		return made
 	})
+}
+
+func (f *factory) make(client kubernetes.Interface, obj runtime.Object, resync time.Duration) cache.SharedIndexInformer {
+	example, ok := obj.(clientgo.Object)
+	if !ok || !f.packed.Has(reflect.TypeOf(obj)) {
+		return clientgo.FromClientset(client, obj, resync, f.narrow...)
+	}
+	options, narrow := f.packed.Options(reflect.TypeOf(obj), example, false)
+	return clientgo.FromSource(clientgo.SourceOf(client, obj, slices.Concat(f.narrow, narrow)...), obj, resync, options...)
 }
 
 // ForResource puts our informer into client-go's factory, which then finds it there.

@@ -16,6 +16,7 @@ import (
 	"github.com/tributary-go/tributary/informer/clientgo/internal/across"
 	"github.com/tributary-go/tributary/informer/clientgo/internal/factory"
 	"github.com/tributary-go/tributary/listwatch"
+	"github.com/tributary-go/tributary/store"
 )
 
 // The types of client-go's package, for programs that name them.
@@ -46,12 +47,24 @@ type configured struct {
 // SharedInformerOption changes a factory.
 type SharedInformerOption func(*settings)
 
-type settings struct{ transform cache.TransformFunc }
+type settings struct {
+	transform cache.TransformFunc
+	packed    packedResources
+}
 
 // WithTransform changes each object before it is stored. transform gets a copy and may write into
 // it.
 func WithTransform(transform cache.TransformFunc) SharedInformerOption {
 	return func(s *settings) { s.transform = transform }
+}
+
+// WithPacked keeps the objects of these resources as packed bytes; without a resource, those of
+// all. like makes their stores, and is Like of package store/packed. What it costs a reader is with
+// the option of this name of package informers.
+func WithPacked[S factory.PackedStore](
+	like func(example clientgo.Object) func(indexes ...store.AnyIndex[clientgo.Object]) S, resources ...schema.GroupVersionResource,
+) SharedInformerOption {
+	return func(s *settings) { s.packed = factory.PackedBy(like, resources...) }
 }
 
 // NewSharedInformerFactory makes a factory of informers of all namespaces. defaultResync is the
@@ -85,7 +98,7 @@ func newFactory(
 		option(&s)
 	}
 	return factory.Complete(factory.NewByResource(func(resource schema.GroupVersionResource) informers.GenericInformer {
-		made := NewFilteredMetadataInformer(client, resource, namespace, resync, nil, tweak)
+		made := newInformer(client, resource, namespace, resync, nil, tweak, s.packed)
 		if err := made.Informer().SetTransform(s.transform); err != nil {
 			panic(err) // it has not started
 		}
@@ -98,16 +111,27 @@ func NewFilteredMetadataInformer(
 	client metadata.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
 	indexers cache.Indexers, tweak TweakListOptionsFunc,
 ) informers.GenericInformer {
+	return newInformer(client, resource, namespace, resync, indexers, tweak, packedResources{})
+}
+
+// packedResources are the resources that are packed.
+type packedResources = factory.Packed[schema.GroupVersionResource]
+
+func newInformer(
+	client metadata.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
+	indexers cache.Indexers, tweak TweakListOptionsFunc, packed packedResources,
+) informers.GenericInformer {
 	narrow := clientgo.Tweak(tweak)
 	example := &metav1.PartialObjectMetadata{}
+	options, reading := packed.Options(resource, example, resource.Group == "" && resource.Resource == "secrets")
 	var source listwatch.ListerWatcher[clientgo.Object]
 	if own, ok := client.(*configured); ok {
-		source = factory.FromConfig(own.config, resource, namespace, example, narrow)
+		source = factory.FromConfig(own.config, resource, namespace, example, append(reading, narrow)...)
 	} else {
 		of := client.Resource(resource).Namespace(namespace)
 		source = factory.FromFuncs(client, of.List, of.Watch, narrow)
 	}
-	shared := clientgo.FromSource(source, example, resync)
+	shared := clientgo.FromSource(source, example, resync, options...)
 	if err := shared.AddIndexers(indexers); err != nil {
 		panic(err)
 	}

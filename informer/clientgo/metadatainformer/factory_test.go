@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/rest"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer/clientgo/metadatainformer"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/store/packed"
 )
 
 func TestMain(m *testing.M) {
@@ -57,6 +59,8 @@ var clients = map[string]func(t *testing.T) (metadata.Interface, error){
 // TestFactory: listers, namespaces, selectors, indexes and transforms, with each kind of client. A
 // transform writes into its own copy: the informer of another factory does not see it.
 func TestFactory(t *testing.T) {
+	packed.SetHot(0)
+	t.Cleanup(func() { packed.SetHot(packed.DefaultHot) })
 	for name, newClient := range clients {
 		t.Run(name, func(t *testing.T) {
 			client, err := newClient(t)
@@ -66,6 +70,7 @@ func TestFactory(t *testing.T) {
 				obj.(*metav1.PartialObjectMetadata).Annotations["team"] = "red"
 				return obj, nil
 			}))
+			atRest := metadatainformer.NewSharedInformerFactoryWithOptions(client, 0, metadatainformer.WithPacked(packed.Like))
 			narrow := metadatainformer.NewFilteredSharedInformerFactory(client, 0, "ns", func(o *metav1.ListOptions) {
 				o.LabelSelector = "app=a"
 			})
@@ -87,6 +92,15 @@ func TestFactory(t *testing.T) {
 			}
 			require.Equal(t, map[string]string{"ns/a": "red", "ns/b": "red", "other/a": "red"}, teams(transformed))
 			require.Equal(t, map[string]string{"ns/a": "blue", "ns/b": "blue", "other/a": "blue"}, teams(plain))
+			require.Equal(t, map[string]string{"ns/a": "blue", "ns/b": "blue", "other/a": "blue"}, teams(atRest))
+			all, err := atRest.ForResource(pods).Lister().List(labels.Everything())
+			require.NoError(t, err)
+			again, err := atRest.ForResource(pods).Lister().List(labels.Everything())
+			require.NoError(t, err)
+			require.ElementsMatch(t, all, again)
+			for _, obj := range again {
+				require.NotSame(t, all[0], obj, "it was decoded anew")
+			}
 			require.Equal(t, map[string]string{"ns/a": "blue"}, teams(narrow))
 
 			byApp := func(obj any) ([]string, error) { return []string{obj.(metav1.Object).GetLabels()["app"]}, nil }

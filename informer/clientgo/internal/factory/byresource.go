@@ -127,14 +127,15 @@ func (f *ByResource) Shutdown() {
 // other namespaces that are read with the very same config. It panics if the config makes no
 // client, of which its owner has made one before.
 func FromConfig(
-	config *rest.Config, resource schema.GroupVersionResource, namespace string, example clientgo.Object, narrow listwatch.FuncsOption,
+	config *rest.Config, resource schema.GroupVersionResource, namespace string, example clientgo.Object, optionList ...listwatch.Option,
 ) listwatch.ListerWatcher[clientgo.Object] {
 	client, err := listwatch.NewRESTClient(config, resource.GroupVersion())
 	if err != nil {
 		panic(err)
 	}
 	client = sharing.Scoped{Interface: client, Scope: config}
-	return listwatch.FromClientLike(client, resource.Resource, example, listwatch.InNamespace(namespace), narrow, adapters.AsClientGo.(listwatch.FuncsOption))
+	optionList = append(optionList, listwatch.InNamespace(namespace), adapters.AsClientGo.(listwatch.FuncsOption))
+	return listwatch.FromClientLike(client, resource.Resource, example, optionList...)
 }
 
 // FromFuncs reads a resource through the functions of a client.
