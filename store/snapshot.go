@@ -110,5 +110,8 @@ func (s Snapshot[T]) kept() *kept {
 // Entries is the same content as the store keeps it: none is opened.
 func (s Snapshot[T]) Entries() Snapshot[Entry] { return Snapshot[Entry](s) }
 
+// AtRest reports whether the store keeps its objects in another form, which each read opens.
+func (s Snapshot[T]) AtRest() bool { return s.kept() != nil }
+
 // Open returns the object of an entry that Entries has.
 func (s Snapshot[T]) Open(entry Entry) T { return opened[T](s.kept(), entry) }

@@ -217,10 +217,14 @@ func (x *indexer[T]) AddIndexers(more cache.Indexers) error {
 
 // get reads one object, which a store of packed bytes then keeps hot.
 func (x *indexer[T]) get(key string) (T, bool) {
+	now := x.from.Snapshot()
+	if !now.AtRest() {
+		return now.Get(key)
+	}
 	if from, ok := x.from.(interface{ Get(key string) (T, bool) }); ok {
 		return from.Get(key)
 	}
-	return x.from.Snapshot().Get(key)
+	return now.Get(key)
 }
 
 // query runs read on an index that agrees with the newest snapshot.
