@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -157,6 +158,33 @@ func TestCopyOfADatabase(t *testing.T) {
 	b := open(t, file)
 	got, _ := read(t, etcd.New[corev1.Pod](b.Client(), pods).List(t.Context(), metav1.ListOptions{}))
 	require.Len(t, got, 80)
+}
+
+// TestABackupThatLeadsBackToItself: bbolt would follow a page that is below itself until memory is
+// over.
+func TestABackupThatLeadsBackToItself(t *testing.T) {
+	client := connect(t, clientv3.Config{}, start(t))
+	history(t, client)
+	whole, err := os.ReadFile(snapshot(t, client))
+	require.NoError(t, err)
+	found, size := 0, os.Getpagesize()
+	for at := 0; at+size < len(whole); at += size {
+		if binary.LittleEndian.Uint16(whole[at+8:]) != 1 { // a branch
+			continue
+		}
+		for i := range int(binary.LittleEndian.Uint16(whole[at+10:])) {
+			data := bytes.Clone(whole[:len(whole)-32]) // it has no hash
+			copy(data[at+16+16*i+8:], data[at:at+8])   // the page's own number
+			_, _, err := backup.Salvage(saved(t, data))
+			if err == nil {
+				continue // no page leads to this branch any more
+			}
+			found++
+			require.ErrorAs(t, err, new(*backup.DamageError))
+			require.ErrorContains(t, err, "a page of it leads back to itself: nothing in it can be read")
+		}
+	}
+	require.Positive(t, found)
 }
 
 // TestDamagedBackups: whatever happens to a saved file is an error that says how far the file can

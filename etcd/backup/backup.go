@@ -128,6 +128,9 @@ func read(path string) (*Backup, *DamageError, error) {
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, nil, fmt.Errorf("backup %s: an etcd has it open: stop that, or save a snapshot of it: %w", path, err)
 	}
+	if err == nil {
+		err = b.follow(path)
+	}
 	found := state{latest: map[string]mvcc.Revision{}}
 	if err == nil {
 		err = guarded(func() error { return b.scan(&found) })
@@ -143,6 +146,20 @@ func read(path string) (*Backup, *DamageError, error) {
 		return b, nil, nil
 	}
 	return b, &DamageError{Path: path, Revision: b.revision, Newest: b.newest(), Err: fault}, nil
+}
+
+// follow closes a file of which a page leads back to itself: nothing in it can be read.
+func (b *Backup) follow(path string) error {
+	file, err := os.Open(path)
+	if err == nil {
+		defer file.Close()
+		err = guarded(func() error { return acyclic(b.db, file) })
+	}
+	if err != nil {
+		b.abandon()
+		b.db = nil
+	}
+	return err
 }
 
 // newest is the newest revision that stands in the file, whether it can be reached by reading or
