@@ -2,6 +2,7 @@ package informers_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -236,12 +237,14 @@ func TestOptions(t *testing.T) {
 	}))
 }
 
-// TestAnInformerOfClientGos is named in the log, once for its type; one of ours is not.
+// TestAnInformerOfClientGos is named in the log, once for its type, and by Report; one of ours is
+// not.
 func TestAnInformerOfClientGos(t *testing.T) {
 	var lines []string
 	klog.SetLogger(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
 	defer klog.ClearLogger()
-	f := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	f := informers.NewSharedInformerFactory(fake.NewClientset(pod("ns", "a"), pod("ns", "b"), pod("other", "a")), 0)
+	require.Empty(t, adapted.Report(f))
 	for range 2 {
 		f.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 			return coreinformers.NewPodInformer(client, "ns", resync, nil)
@@ -253,6 +256,12 @@ func TestAnInformerOfClientGos(t *testing.T) {
 	}
 	require.Len(t, lines, 1)
 	require.Contains(t, lines[0], `call clientgo.FromClientset in its constructor" "type"="*v1.Pod"`)
+	start(t, f)
+	report := adapted.Report(f)
+	require.Equal(t, "[*v1.ConfigMap: 0 objects, synced *v1.Pod: 2 objects, client-go's: call clientgo.FromClientset in its constructor "+
+		"*v1.Secret: 0 objects, synced]", fmt.Sprint(report))
+	require.Nil(t, report[1].Ours)
+	require.True(t, report[1].Synced)
 }
 
 // TestAProgramsOwnInformer: kube-scheduler puts an informer with a selector and a transform into
