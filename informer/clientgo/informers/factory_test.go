@@ -256,6 +256,7 @@ func TestAnInformerOfClientGos(t *testing.T) {
 	}
 	require.Len(t, lines, 1)
 	require.Contains(t, lines[0], `call clientgo.FromClientset in its constructor" "type"="*v1.Pod"`)
+	klog.ClearLogger() // client-go's reflectors write to it from now on
 	start(t, f)
 	report := adapted.Report(f)
 	require.Equal(t, "[*v1.ConfigMap: 0 objects, synced *v1.Pod: 2 objects, client-go's: call clientgo.FromClientset in its constructor "+
