@@ -242,7 +242,7 @@ func TestOptions(t *testing.T) {
 func TestAnInformerOfClientGos(t *testing.T) {
 	var lines []string
 	klog.SetLogger(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
-	defer klog.ClearLogger()
+	t.Cleanup(klog.ClearLogger) // after the informers have ended
 	f := informers.NewSharedInformerFactory(fake.NewClientset(pod("ns", "a"), pod("ns", "b"), pod("other", "a")), 0)
 	require.Empty(t, adapted.Report(f))
 	for range 2 {
