@@ -175,9 +175,10 @@ func TestABackupThatLeadsBackToItself(t *testing.T) {
 		for i := range int(binary.LittleEndian.Uint16(whole[at+10:])) {
 			data := bytes.Clone(whole[:len(whole)-32]) // it has no hash
 			copy(data[at+16+16*i+8:], data[at:at+8])   // the page's own number
-			_, _, err := backup.Salvage(saved(t, data))
-			if err == nil {
-				continue // no page leads to this branch any more
+			b, _, err := backup.Salvage(saved(t, data))
+			if err == nil { // no page leads to this branch any more
+				require.NoError(t, b.Close())
+				continue
 			}
 			found++
 			require.ErrorAs(t, err, new(*backup.DamageError))
