@@ -153,7 +153,7 @@ func (b *Backup) follow(path string) error {
 	file, err := os.Open(path)
 	if err == nil {
 		defer file.Close()
-		err = guarded(func() error { return acyclic(b.db, file) })
+		err = guarded(func() error { return checkPages(b.db, file) })
 	}
 	if err != nil {
 		b.abandon()

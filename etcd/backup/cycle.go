@@ -11,9 +11,9 @@ import (
 // errCycle is a damage that bbolt does not survive: it follows the pages until memory is over.
 var errCycle = errors.New("a page of it leads back to itself")
 
-// acyclic is errCycle if a page of the database is below itself. It reads pages as bbolt does, and
-// leaves all other damage to it.
-func acyclic(db *bbolt.DB, file io.ReaderAt) error {
+// checkPages returns errCycle if a page of the database is below itself. It reads pages as bbolt
+// does, and leaves all other damage to it.
+func checkPages(db *bbolt.DB, file io.ReaderAt) error {
 	return db.View(func(tx *bbolt.Tx) error {
 		w := walk{file: file, size: int64(db.Info().PageSize), seen: map[int64]bool{}}
 		return w.page(int64(tx.Cursor().Bucket().Root()) * w.size)

@@ -22,23 +22,23 @@ type Map[K comparable, V any] struct {
 func (m *Map[K, V]) Get(key K, create func() *V) *V {
 	for {
 		m.mu.Lock()
-		last, ok := m.of[key]
+		last := m.of[key]
 		m.mu.Unlock()
 		if v := last.Value(); v != nil {
 			return v
 		}
 		v := create()
-		if m.swap(key, last, ok, v) {
+		if m.swap(key, last, v) {
 			return v
 		}
 	}
 }
 
 // swap puts v in the place of last, if that is still there.
-func (m *Map[K, V]) swap(key K, last weak.Pointer[V], ok bool, v *V) bool {
+func (m *Map[K, V]) swap(key K, last weak.Pointer[V], v *V) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now, there := m.of[key]; now != last || there != ok {
+	if m.of[key] != last {
 		return false
 	}
 	if m.of == nil {

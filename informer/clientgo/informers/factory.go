@@ -123,8 +123,7 @@ func WithListWatch(optionList ...listwatch.Option) SharedInformerOption {
 }
 
 // WithPacked keeps the objects of these types as packed bytes, a tenth of the memory or less;
-// without an object, those of all types. like makes their stores, and is Like of package
-// store/packed:
+// without an object, those of all types. Pass packed.Like of package store/packed for like:
 //
 //	informers.WithPacked(packed.Like, &corev1.Pod{})
 //
@@ -202,12 +201,12 @@ func (f *factory) InformerFor(obj runtime.Object, newFunc internalinterfaces.New
 }
 
 func (f *factory) make(client kubernetes.Interface, obj runtime.Object, resync time.Duration) cache.SharedIndexInformer {
-	example, ok := obj.(clientgo.Object)
-	if !ok || !f.packed.Has(reflect.TypeOf(obj)) {
-		return clientgo.FromClientset(client, obj, resync, f.narrow...)
+	if example, ok := obj.(clientgo.Object); ok {
+		if options, narrow := f.packed.Options(reflect.TypeOf(obj), example); options != nil {
+			return clientgo.FromSource(clientgo.SourceOf(client, obj, slices.Concat(f.narrow, narrow)...), obj, resync, options...)
+		}
 	}
-	options, narrow := f.packed.Options(reflect.TypeOf(obj), example, false)
-	return clientgo.FromSource(clientgo.SourceOf(client, obj, slices.Concat(f.narrow, narrow)...), obj, resync, options...)
+	return clientgo.FromClientset(client, obj, resync, f.narrow...)
 }
 
 // ForResource puts our informer into client-go's factory, which then finds it there.

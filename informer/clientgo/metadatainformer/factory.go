@@ -59,8 +59,8 @@ func WithTransform(transform cache.TransformFunc) SharedInformerOption {
 }
 
 // WithPacked keeps the objects of these resources as packed bytes; without a resource, those of
-// all. like makes their stores, and is Like of package store/packed. What it costs a reader is with
-// the option of this name of package informers.
+// all. Pass packed.Like of package store/packed for like. The option of this name in package
+// informers says what a reader pays.
 func WithPacked[S factory.PackedStore](
 	like func(example clientgo.Object) func(indexes ...store.AnyIndex[clientgo.Object]) S, resources ...schema.GroupVersionResource,
 ) SharedInformerOption {
@@ -123,7 +123,7 @@ func newInformer(
 ) informers.GenericInformer {
 	narrow := clientgo.Tweak(tweak)
 	example := &metav1.PartialObjectMetadata{}
-	options, reading := packed.Options(resource, example, resource.Group == "" && resource.Resource == "secrets")
+	options, reading := packed.Options(resource, example)
 	var source listwatch.ListerWatcher[clientgo.Object]
 	if own, ok := client.(*configured); ok {
 		source = factory.FromConfig(own.config, resource, namespace, example, append(reading, narrow)...)

@@ -1,6 +1,8 @@
 package factory
 
 import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/listwatch"
@@ -47,13 +49,13 @@ func PackedBy[K comparable, S PackedStore](
 	return p
 }
 
-// Has reports whether a kind is packed.
-func (p Packed[K]) Has(kind K) bool { return p.pack != nil && (p.all || p.of[kind]) }
-
-// Options are those of the informer and of the source of a kind. What is packed shares nothing.
-func (p Packed[K]) Options(kind K, example clientgo.Object, secrets bool) ([]informer.Option, []listwatch.Option) {
-	if !p.Has(kind) {
+// Options returns the options of a kind's informer and of its source, or none if the kind is not
+// packed. Packed objects share no memory.
+func (p Packed[K]) Options(kind K, example clientgo.Object) ([]informer.Option, []listwatch.Option) {
+	if p.pack == nil || !p.all && !p.of[kind] {
 		return nil, nil
 	}
+	resource, _ := any(kind).(schema.GroupVersionResource)
+	secrets := resource.Group == "" && resource.Resource == "secrets"
 	return []informer.Option{p.pack(example, secrets)}, []listwatch.Option{listwatch.WithoutSharing()}
 }
