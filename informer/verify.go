@@ -158,7 +158,10 @@ func sameVersion(a, b store.Entry) bool {
 // holds otherwise or not at all.
 func (i *shared[T]) listVersions(ctx context.Context, d *Drift) (versions map[string]string, unlike []T, err error) {
 	versions = map[string]string{}
-	source := listwatch.Unshared(i.source)
+	source := i.source
+	if lw, ok := source.(*listwatch.ListWatch[T]); ok {
+		source = lw.Unshared()
+	}
 	options := metav1.ListOptions{Limit: verifyPage} // no version: the server's newest state
 	for {
 		list := source.List(ctx, options)

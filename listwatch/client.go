@@ -141,14 +141,14 @@ func (c *clientSource[T]) list(ctx context.Context, request metav1.ListOptions) 
 		if err == nil {
 			c.decoder.begin(request)
 			defer body.Close()
-			meta, err = c.decoder.list(body, yield)
+			meta, err = c.decoder.list(body, shardItems(ctx, c.options.shard, yield))
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			var none T
 			yield(none, c.failure(ctx, "list", get.URL(), err))
 		}
 	}
-	return List[T]{Items: items, Meta: func() metav1.ListMeta { return meta }}
+	return List[T]{Items: items, Meta: func() metav1.ListMeta { return shardMeta(c.options.shard, meta) }}
 }
 
 func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions) iter.Seq2[Event[T], error] {
@@ -158,7 +158,7 @@ func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions)
 		if err == nil {
 			c.decoder.begin(request)
 			defer body.Close()
-			err = c.decoder.watch(body, yield)
+			err = c.decoder.watch(body, shardEvents(ctx, c.options.shard, yield))
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(Event[T]{}, c.failure(ctx, "watch", c.get(c.acceptWatch, request).URL(), err))
@@ -191,7 +191,11 @@ func (c *clientSource[T]) metadata(ctx context.Context, request metav1.ListOptio
 // get is the request. It does not retry: the caller must see and obey a 429.
 func (c *clientSource[T]) get(accept string, request metav1.ListOptions) *rest.Request {
 	request = c.options.narrow(request)
-	return c.client.Get().
+	get := c.client.Get()
+	if c.options.shardSelector != "" {
+		get.Param("shardSelector", c.options.shardSelector) // an older client-go has no such field
+	}
+	return get.
 		NamespaceIfScoped(c.options.namespace, c.options.namespace != "").
 		Resource(c.resource).
 		SpecificallyVersionedParams(&request, metav1.ParameterCodec, metav1.SchemeGroupVersion).

@@ -90,6 +90,25 @@ func ExampleProject() {
 	// db map[app:db] node-2 <nil>
 }
 
+// Two replicas divide the pods: each object has one replica.
+func ExampleShard() {
+	clientset := fake.NewClientset(
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "c3a1"}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "7be0"}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cache", UID: "19f4"}})
+	pods := clientset.CoreV1().Pods("shop")
+	for replica := range 2 {
+		part := listwatch.FromFuncs[*corev1.Pod](pods.List, pods.Watch, listwatch.Shard(replica, 2))
+		for pod, err := range part.List(context.Background(), metav1.ListOptions{}).Items {
+			fmt.Println(replica, pod.Name, err)
+		}
+	}
+	// Output:
+	// 0 web <nil>
+	// 1 cache <nil>
+	// 1 db <nil>
+}
+
 // The detector names the object and the field that a program wrote into.
 func ExampleWithMutationDetector() {
 	server := podServer()

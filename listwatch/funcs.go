@@ -67,6 +67,7 @@ func (f funcSource[T]) listAll(ctx context.Context, request metav1.ListOptions) 
 	var listMeta metav1.ListMeta
 	items := func(yield func(T, error) bool) {
 		var none T
+		yield = shardItems(ctx, f.options.shard, yield)
 		list, err := f.list(ctx, f.options.narrow(request))
 		if err != nil {
 			yield(none, fmt.Errorf("list: %w", explain(err)))
@@ -92,7 +93,7 @@ func (f funcSource[T]) listAll(ctx context.Context, request metav1.ListOptions) 
 			yield(none, fmt.Errorf("list: %w", err))
 		}
 	}
-	return List[T]{Items: items, Meta: func() metav1.ListMeta { return listMeta }}
+	return List[T]{Items: items, Meta: func() metav1.ListMeta { return shardMeta(f.options.shard, listMeta) }}
 }
 
 func metaOf(list runtime.Object) (metav1.ListMeta, error) {
@@ -119,6 +120,7 @@ func stopUnless(goOn bool) error {
 
 func (f funcSource[T]) watchFrom(ctx context.Context, request metav1.ListOptions) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
+		yield = shardEvents(ctx, f.options.shard, yield)
 		w, err := f.watch(ctx, f.options.narrow(request))
 		if err != nil {
 			yield(Event[T]{}, fmt.Errorf("watch: %w", explain(err)))

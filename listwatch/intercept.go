@@ -56,7 +56,7 @@ func Intercept[T store.Object](
 		out.sharing, out.objects = known.sharing, known.objects
 	}
 	if hold := holding(source); hold != nil {
-		out.unshared = func() *ListWatch[T] { return Intercept(Unshared(source), list, watch) }
+		out.unshared = func() *ListWatch[T] { return Intercept(unshared(source), list, watch) }
 		out.holding = func(held heldCopy[T]) ListerWatcher[T] { return Intercept(hold(held), list, watch) }
 	}
 	return out

@@ -142,11 +142,18 @@ func (lw *ListWatch[T]) Lookup(ctx context.Context, namespace, name string) (Lis
 
 // Unshared returns the same source for a reader that compares its objects with those of a cache:
 // each is decoded anew, and shares memory with no other one. So it is what the server sent, even if
-// a program has written into the objects that it read. A source that is not a [ListWatch], or does
-// not decode, is returned as it is.
-func Unshared[T store.Object](source ListerWatcher[T]) ListerWatcher[T] {
-	if lw, ok := source.(*ListWatch[T]); ok && lw.unshared != nil {
+// a program has written into the objects that it read. A source that does not decode is returned as
+// it is.
+func (lw *ListWatch[T]) Unshared() ListerWatcher[T] {
+	if lw.unshared != nil {
 		return lw.unshared()
+	}
+	return lw
+}
+
+func unshared[T store.Object](source ListerWatcher[T]) ListerWatcher[T] {
+	if lw, ok := source.(*ListWatch[T]); ok {
+		return lw.Unshared()
 	}
 	return source
 }

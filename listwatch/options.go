@@ -9,8 +9,8 @@ import (
 	"github.com/tributary-go/tributary/internal/null"
 )
 
-// Option selects objects ([InNamespace], [Fields], [Labels]), or sets how they are read (all
-// others). All options apply to [FromClient].
+// Option selects objects ([InNamespace], [Fields], [Labels], [Shard]), or sets how they are read
+// (all others). All options apply to [FromClient].
 type Option interface{ apply(*options) }
 
 // FuncsOption is an [Option] that also applies to functions: see [FromFuncs] and [FromClientGo].
@@ -43,6 +43,8 @@ type options struct {
 	namespace     string
 	fieldSelector string
 	labelSelector string
+	shardSelector string
+	shard         *shard // parsed; one for each value of the option
 	json          bool
 	noWatchList   bool
 	asClientGo    bool
@@ -79,6 +81,7 @@ func Labels(selector labels.Selector) FuncsOption {
 // The options of the adapters to client-go have no exported names: see their package.
 func init() {
 	adapters.AsClientGo = funcsOption(func(o *options) { o.asClientGo = true })
+	adapters.Shard = func(selector string) any { return shardOption(selector) }
 	adapters.Narrow = func(labelSelector, fieldSelector string) any {
 		return funcsOption(func(o *options) {
 			o.labelSelector, o.fieldSelector = both(o.labelSelector, labelSelector), both(o.fieldSelector, fieldSelector)

@@ -54,7 +54,7 @@ func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, opti
 		}
 	}
 	if holding(source) != nil {
-		lw.unshared = func() *ListWatch[U] { return Project(Unshared(source), project, optionList...) }
+		lw.unshared = func() *ListWatch[U] { return Project(unshared(source), project, optionList...) }
 		lw.holding = func(held heldCopy[U]) ListerWatcher[U] {
 			p := p
 			p.held = &held

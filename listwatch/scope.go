@@ -20,7 +20,7 @@ var _ map[Scope]struct{}
 // selector's terms.
 func ScopeOf(optionList ...Option) Scope {
 	o := apply("ScopeOf", optionList)
-	o.fieldSelector = inOrder(o.fieldSelector)
+	o.fieldSelector, o.shard = inOrder(o.fieldSelector), nil // shardSelector tells it
 	return Scope{o}
 }
 
@@ -53,6 +53,7 @@ func (s Scope) String() string {
 	add("in", s.of.namespace)
 	add("fields", s.of.fieldSelector)
 	add("labels", s.of.labelSelector)
+	add("shard", s.of.shardSelector)
 	for _, form := range []struct {
 		said bool
 		name string

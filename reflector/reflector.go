@@ -81,7 +81,10 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 	case null.Is(st):
 		r.missing, r.store, st = errors.New("reflector: New: the store is nil"), nil, nil
 	}
-	r.probes = listwatch.Unshared(source)
+	r.probes = source
+	if lw, ok := source.(*listwatch.ListWatch[T]); ok {
+		r.probes = lw.Unshared()
+	}
 	if source, ok := source.(interface{ Sharing() listwatch.SharingStats }); ok {
 		r.sharing = source.Sharing
 	}

@@ -2,6 +2,7 @@ package howto_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -135,6 +136,23 @@ func TestNamespaces(t *testing.T) {
 		run(t, union.Run)
 		require.NoError(t, union.WaitSynced(t.Context()))
 		require.ElementsMatch(t, []string{"a/web", "b/web"}, slices.Collect(union.Snapshot().Keys()))
+	})
+}
+
+func TestParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := listwatchtest.New(t, listwatchtest.Pods())
+		var all, held []string
+		for i := range 20 {
+			all = append(all, store.KeyOf(pods.Create(pod("a", fmt.Sprint("web-", i)))))
+		}
+		for replica := range 3 {
+			part := howto.Part(restClient(t, pods.Server()), replica, 3)
+			run(t, part.Run)
+			require.NoError(t, part.WaitSynced(t.Context()))
+			held = slices.AppendSeq(held, part.Snapshot().Keys())
+		}
+		require.ElementsMatch(t, all, held)
 	})
 }
 

@@ -22,6 +22,11 @@ func Namespaces(client rest.Interface, names ...string) (*informer.Union[*corev1
 	return pods, nil
 }
 
+// Part is one replica's part of the pods, which all replicas together have once.
+func Part(client rest.Interface, replica, replicas int) *informer.Informer[*corev1.Pod] {
+	return informer.New(listwatch.FromClient[corev1.Pod](client, "pods", listwatch.Shard(replica, replicas)))
+}
+
 // Cluster tells of the pods of one cluster, until ctx ends. Call it for each cluster.
 func Cluster(ctx context.Context, name string, config *rest.Config, tell func(key string)) error {
 	set := informer.NewSet(config)

@@ -29,7 +29,7 @@ func (c *complete[T, D, S]) HasSyncedChecker() D {
 // SetShardSelector keeps the objects of one shard, and may be called until Run. The server sends
 // all, and this informer leaves the others out. An informer that was given its source cannot, and
 // panics: factories drop an error, and then each replica would have everything.
-func (c *complete[T, D, S]) SetShardSelector(selector S) error { return c.setShard(selector) }
+func (c *complete[T, D, S]) SetShardSelector(selector S) error { return c.SetShard(selector) }
 
 func completedRegistration[T store.Object, D any](
 	r *registration[T], _ interface{ HasSyncedChecker() D },

@@ -56,7 +56,8 @@
 // real *cache.Reflector that is idle: it has a name and a type for the log. It hears of failed
 // lists and refused watches, but not of errors that are retried anyway: see [WithWatchErrors].
 // SetShardSelector, of client-go 0.38, panics there, since generated factories drop its error. It
-// keeps one shard of what the server sends; the server still sends all.
+// keeps one shard of what the server sends; the server still sends all. The factories' option
+// WithShardSelector, and [listwatch.Shard], ask the server for the shard.
 // HandlerOptions.Logger logs a panic that runtime.ReallyCrash lets pass, and nothing else.
 // To run the controller of GetController does nothing: [NewIndexerInformer] returns one that runs.
 //

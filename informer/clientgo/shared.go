@@ -92,7 +92,7 @@ func NewSharedIndexInformerWithOptions(
 	}
 	all := across.SharedIndexInformerOptions{SharedIndexInformerOptions: options}
 	s.published.Identifier, s.published.InformerMetricsProvider = all.Identifier, all.InformerMetricsProvider
-	if err := s.setShard(all.ShardSelector); err != nil {
+	if err := s.SetShard(all.ShardSelector); err != nil {
 		panic(err) // it has not started
 	}
 	return s.asClientGo()
@@ -388,7 +388,8 @@ func (s *shared[T]) SetTransform(transform cache.TransformFunc) error {
 	return nil
 }
 
-func (s *shared[T]) setShard(selector any) error {
+// SetShard keeps the objects of one shard of what the source sends, for factories; see [complete].
+func (s *shared[T]) SetShard(selector any) error {
 	shard, known := selector.(shardSelector)
 	switch {
 	case selector == nil && s.source == nil:

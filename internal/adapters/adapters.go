@@ -10,6 +10,9 @@ var (
 	// Narrow returns a listwatch.FuncsOption. It selects the objects of both selectors among those
 	// of the options before it.
 	Narrow func(labelSelector, fieldSelector string) any
+	// Shard returns a listwatch.FuncsOption. It selects the objects of a shard, by the text of a
+	// sharding.Selector, and panics if that is none.
+	Shard func(selector string) any
 )
 
 // KeepsNameless reports whether informers keep the objects of source that have no name. source is a

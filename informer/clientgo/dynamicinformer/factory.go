@@ -16,7 +16,6 @@ import (
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/informer/clientgo/internal/across"
 	"github.com/tributary-go/tributary/informer/clientgo/internal/factory"
-	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -45,24 +44,33 @@ type configured struct {
 	config *rest.Config
 }
 
-// SharedInformerOption changes a factory. client-go's package has none.
-type SharedInformerOption func(*settings)
+// DynamicSharedInformerOption changes a factory.
+type DynamicSharedInformerOption func(*factory.Settings)
 
-type settings struct{ packed packedResources }
+// WithShardSelector keeps the objects of one shard, as [listwatch.Shard] does, by client-go's
+// selector; the one that is empty, or nil, selects all.
+func WithShardSelector(selector factory.ShardSelector) DynamicSharedInformerOption {
+	return func(s *factory.Settings) { s.Narrow = append(s.Narrow, factory.Shard(selector)...) }
+}
 
 // WithPacked keeps the objects of these resources as packed bytes; without a resource, those of
 // all. Pass packed.Like of package store/packed for like. The option of this name in package
 // informers says what a reader pays.
 func WithPacked[S factory.PackedStore](
 	like func(example clientgo.Object) func(indexes ...store.AnyIndex[clientgo.Object]) S, resources ...schema.GroupVersionResource,
-) SharedInformerOption {
-	return func(s *settings) { s.packed = factory.PackedBy(like, resources...) }
+) DynamicSharedInformerOption {
+	return func(s *factory.Settings) { s.Packed = factory.PackedBy(like, resources...) }
 }
 
 // NewDynamicSharedInformerFactory makes a factory of informers of all namespaces. defaultResync is
 // the interval of redelivery for handlers that ask for none; 0 means never.
-func NewDynamicSharedInformerFactory(
-	client dynamic.Interface, defaultResync time.Duration, optionList ...SharedInformerOption,
+func NewDynamicSharedInformerFactory(client dynamic.Interface, defaultResync time.Duration) DynamicSharedInformerFactory {
+	return NewFilteredDynamicSharedInformerFactory(client, defaultResync, metav1.NamespaceAll, nil)
+}
+
+// NewDynamicSharedInformerFactoryWithOptions is NewDynamicSharedInformerFactory with options.
+func NewDynamicSharedInformerFactoryWithOptions(
+	client dynamic.Interface, defaultResync time.Duration, optionList ...DynamicSharedInformerOption,
 ) DynamicSharedInformerFactory {
 	return NewFilteredDynamicSharedInformerFactory(client, defaultResync, metav1.NamespaceAll, nil, optionList...)
 }
@@ -70,17 +78,17 @@ func NewDynamicSharedInformerFactory(
 // NewFilteredDynamicSharedInformerFactory makes a factory of informers of one namespace, or of all
 // if namespace is empty. tweak may be nil. It is called once for each informer: the label and field
 // selectors that it sets are used for every request, and it has no other effect. ForResource panics
-// if they are no selectors, a mistake in the program.
+// if they are no selectors, a mistake in the program. client-go's function takes no options.
 func NewFilteredDynamicSharedInformerFactory(
 	client dynamic.Interface, defaultResync time.Duration, namespace string, tweak TweakListOptionsFunc,
-	optionList ...SharedInformerOption,
+	optionList ...DynamicSharedInformerOption,
 ) DynamicSharedInformerFactory {
-	var s settings
+	var s factory.Settings
 	for _, option := range optionList {
 		option(&s)
 	}
 	return factory.Complete(factory.NewByResource(func(resource schema.GroupVersionResource) informers.GenericInformer {
-		return newInformer(client, resource, namespace, defaultResync, nil, tweak, s.packed)
+		return newInformer(s, client, resource, namespace, defaultResync, nil, tweak)
 	}), across.DynamicFactory{})
 }
 
@@ -89,29 +97,20 @@ func NewFilteredDynamicInformer(
 	client dynamic.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
 	indexers cache.Indexers, tweak TweakListOptionsFunc,
 ) informers.GenericInformer {
-	return newInformer(client, resource, namespace, resync, indexers, tweak, packedResources{})
+	return newInformer(factory.Settings{}, client, resource, namespace, resync, indexers, tweak)
 }
 
-// packedResources are the resources that are packed.
-type packedResources = factory.Packed[schema.GroupVersionResource]
-
 func newInformer(
-	client dynamic.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
-	indexers cache.Indexers, tweak TweakListOptionsFunc, packed packedResources,
+	s factory.Settings, client dynamic.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
+	indexers cache.Indexers, tweak TweakListOptionsFunc,
 ) informers.GenericInformer {
-	narrow := clientgo.Tweak(tweak)
-	example := &unstructured.Unstructured{}
-	options, reading := packed.Options(resource, example)
-	var source listwatch.ListerWatcher[clientgo.Object]
+	functions := client.Resource(resource).Namespace(namespace)
+	of := factory.Resource[*unstructured.UnstructuredList]{
+		GroupVersionResource: resource, Namespace: namespace, Client: client, List: functions.List, Watch: functions.Watch,
+	}
 	if own, ok := client.(*configured); ok {
-		source = factory.FromConfig(own.config, resource, namespace, example, append(reading, narrow)...)
-	} else {
-		of := client.Resource(resource).Namespace(namespace)
-		source = factory.FromFuncs(client, of.List, of.Watch, narrow)
+		of.Config = own.config
 	}
-	shared := clientgo.FromSource(source, example, resync, options...)
-	if err := shared.AddIndexers(indexers); err != nil {
-		panic(err)
-	}
+	shared := factory.NewInformer(s, of, &unstructured.Unstructured{}, resync, indexers, tweak)
 	return factory.Generic{Shared: shared, Reader: dynamiclister.NewRuntimeObjectShim(dynamiclister.New(shared.GetIndexer(), resource))}
 }

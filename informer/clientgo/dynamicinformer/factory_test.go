@@ -123,7 +123,7 @@ func nodeSelector(obj any) reflect.Value {
 func TestPacked(t *testing.T) {
 	for name, newClient := range clients {
 		t.Run(name, func(t *testing.T) {
-			f := dynamicinformer.NewDynamicSharedInformerFactory(newClient(t), 0, dynamicinformer.WithPacked(packed.Like, pods))
+			f := dynamicinformer.NewDynamicSharedInformerFactoryWithOptions(newClient(t), 0, dynamicinformer.WithPacked(packed.Like, pods))
 			all := f.ForResource(pods)
 			ctx, cancel := context.WithCancel(context.Background())
 			t.Cleanup(func() { cancel(); f.Shutdown() })

@@ -2,10 +2,10 @@ package informers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -44,6 +44,7 @@ type settings struct {
 	factory   []informers.SharedInformerOption
 	name      any // a *cache.InformerName, or nil
 	packed    internal.Packed[reflect.Type]
+	shard     internal.ShardSelector // nil: all objects
 }
 
 // NewSharedInformerFactory makes a factory of informers of all namespaces. defaultResync is the
@@ -63,7 +64,7 @@ func NewSharedInformerFactoryWithOptions(
 	}
 	f := &factory{
 		inner:  informers.NewSharedInformerFactoryWithOptions(client, defaultResync, s.factory...),
-		client: client, name: s.name, packed: s.packed,
+		client: client, name: s.name, packed: s.packed, shard: s.shard,
 		namespace: s.namespace, narrow: append(s.narrow, listwatch.InNamespace(s.namespace), clientgo.Tweak(s.tweak)),
 	}
 	f.self = completed(f, across.Factory{})
@@ -122,6 +123,18 @@ func WithListWatch(optionList ...listwatch.Option) SharedInformerOption {
 	return func(s *settings) { s.narrow = append(s.narrow, optionList...) }
 }
 
+// WithShardSelector keeps the objects of one shard, as [listwatch.Shard] does, by client-go's
+// selector; the one that is empty, or nil, selects all. Informers of client-go's own have all
+// objects, which is logged: those of a program's constructor, and those of Lifecycle.
+func WithShardSelector(selector internal.ShardSelector) SharedInformerOption {
+	return func(s *settings) {
+		s.shard = nil
+		for _, option := range internal.Shard(selector) {
+			s.shard, s.narrow = selector, append(s.narrow, option)
+		}
+	}
+}
+
 // WithPacked keeps the objects of these types as packed bytes, a tenth of the memory or less;
 // without an object, those of all types. Pass packed.Like of package store/packed for like:
 //
@@ -145,12 +158,12 @@ func WithPacked[S internal.PackedStore](
 type factory struct {
 	inner     SharedInformerFactory // client-go's, which starts informers and waits for them
 	self      SharedInformerFactory // this one, complete
+	shard     internal.ShardSelector
 	client    kubernetes.Interface
 	name      any
 	namespace string
 	narrow    []listwatch.Option
 	packed    internal.Packed[reflect.Type]
-	others    sync.Map // the types of client-go's own informers, which were logged
 }
 
 func (f *factory) Start(stop <-chan struct{}) { f.inner.Start(stop) }
@@ -180,13 +193,9 @@ func (f *factory) Shutdown() {
 // has.
 func (f *factory) InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	if newFunc != nil {
-		made := f.inner.InformerFor(obj, newFunc)
-		if _, ours := clientgo.StatusOf(made); !ours {
-			if _, said := f.others.LoadOrStore(reflect.TypeOf(obj), true); !said {
-				klog.Background().Info("An informer of this factory is client-go's: call clientgo.FromClientset in its constructor", "type", fmt.Sprintf("%T", obj))
-			}
-		}
-		return made
+		return f.inner.InformerFor(obj, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+			return f.taken(obj, newFunc(client, resync))
+		})
 	}
 	return f.inner.InformerFor(obj, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		made := f.make(client, obj, resync)
@@ -199,6 +208,22 @@ func (f *factory) InformerFor(obj runtime.Object, newFunc internalinterfaces.New
 		return made
 	})
 }
+
+// taken takes in an informer that a program's constructor has made.
+func (f *factory) taken(obj runtime.Object, made cache.SharedIndexInformer) cache.SharedIndexInformer {
+	ours, ok := made.(interface{ SetShard(selector any) error })
+	switch {
+	case !ok && f.shard != nil:
+		klog.Background().Error(errAllShards, "The shard selector has no effect", "type", fmt.Sprintf("%T", obj))
+	case !ok:
+		klog.Background().Info("An informer of this factory is client-go's: call clientgo.FromClientset in its constructor", "type", fmt.Sprintf("%T", obj))
+	case f.shard != nil:
+		_ = ours.SetShard(f.shard) // cannot fail: it has not started
+	}
+	return made
+}
+
+var errAllShards = errors.New("an informer of this factory is client-go's, and has all objects: call clientgo.FromClientset in its constructor")
 
 func (f *factory) make(client kubernetes.Interface, obj runtime.Object, resync time.Duration) cache.SharedIndexInformer {
 	if example, ok := obj.(clientgo.Object); ok {

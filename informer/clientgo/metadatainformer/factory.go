@@ -15,7 +15,6 @@ import (
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/informer/clientgo/internal/across"
 	"github.com/tributary-go/tributary/informer/clientgo/internal/factory"
-	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -45,17 +44,18 @@ type configured struct {
 }
 
 // SharedInformerOption changes a factory.
-type SharedInformerOption func(*settings)
-
-type settings struct {
-	transform cache.TransformFunc
-	packed    packedResources
-}
+type SharedInformerOption func(*factory.Settings)
 
 // WithTransform changes each object before it is stored. transform gets a copy and may write into
 // it.
 func WithTransform(transform cache.TransformFunc) SharedInformerOption {
-	return func(s *settings) { s.transform = transform }
+	return func(s *factory.Settings) { s.Transform = transform }
+}
+
+// WithShardSelector keeps the objects of one shard, as [listwatch.Shard] does, by client-go's
+// selector; the one that is empty, or nil, selects all.
+func WithShardSelector(selector factory.ShardSelector) SharedInformerOption {
+	return func(s *factory.Settings) { s.Narrow = append(s.Narrow, factory.Shard(selector)...) }
 }
 
 // WithPacked keeps the objects of these resources as packed bytes; without a resource, those of
@@ -64,45 +64,36 @@ func WithTransform(transform cache.TransformFunc) SharedInformerOption {
 func WithPacked[S factory.PackedStore](
 	like func(example clientgo.Object) func(indexes ...store.AnyIndex[clientgo.Object]) S, resources ...schema.GroupVersionResource,
 ) SharedInformerOption {
-	return func(s *settings) { s.packed = factory.PackedBy(like, resources...) }
+	return func(s *factory.Settings) { s.Packed = factory.PackedBy(like, resources...) }
 }
 
 // NewSharedInformerFactory makes a factory of informers of all namespaces. defaultResync is the
 // interval of redelivery for handlers that ask for none; 0 means never.
 func NewSharedInformerFactory(client metadata.Interface, defaultResync time.Duration) SharedInformerFactory {
-	return newFactory(client, defaultResync, metav1.NamespaceAll, nil)
+	return NewFilteredSharedInformerFactory(client, defaultResync, metav1.NamespaceAll, nil)
 }
 
 // NewSharedInformerFactoryWithOptions is NewSharedInformerFactory with options.
 func NewSharedInformerFactoryWithOptions(
 	client metadata.Interface, defaultResync time.Duration, optionList ...SharedInformerOption,
 ) SharedInformerFactory {
-	return newFactory(client, defaultResync, metav1.NamespaceAll, nil, optionList...)
+	return NewFilteredSharedInformerFactory(client, defaultResync, metav1.NamespaceAll, nil, optionList...)
 }
 
 // NewFilteredSharedInformerFactory makes a factory of informers of one namespace, or of all if
 // namespace is empty. tweak may be nil. It is called once for each informer: the label and field
 // selectors that it sets are used for every request, and it has no other effect. ForResource panics
-// if they are no selectors, a mistake in the program.
+// if they are no selectors, a mistake in the program. client-go's function takes no options.
 func NewFilteredSharedInformerFactory(
 	client metadata.Interface, defaultResync time.Duration, namespace string, tweak TweakListOptionsFunc,
+	optionList ...SharedInformerOption,
 ) SharedInformerFactory {
-	return newFactory(client, defaultResync, namespace, tweak)
-}
-
-func newFactory(
-	client metadata.Interface, resync time.Duration, namespace string, tweak TweakListOptionsFunc, optionList ...SharedInformerOption,
-) SharedInformerFactory {
-	var s settings
+	var s factory.Settings
 	for _, option := range optionList {
 		option(&s)
 	}
 	return factory.Complete(factory.NewByResource(func(resource schema.GroupVersionResource) informers.GenericInformer {
-		made := newInformer(client, resource, namespace, resync, nil, tweak, s.packed)
-		if err := made.Informer().SetTransform(s.transform); err != nil {
-			panic(err) // it has not started
-		}
-		return made
+		return newInformer(s, client, resource, namespace, defaultResync, nil, tweak)
 	}), across.DynamicFactory{})
 }
 
@@ -111,29 +102,20 @@ func NewFilteredMetadataInformer(
 	client metadata.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
 	indexers cache.Indexers, tweak TweakListOptionsFunc,
 ) informers.GenericInformer {
-	return newInformer(client, resource, namespace, resync, indexers, tweak, packedResources{})
+	return newInformer(factory.Settings{}, client, resource, namespace, resync, indexers, tweak)
 }
 
-// packedResources are the resources that are packed.
-type packedResources = factory.Packed[schema.GroupVersionResource]
-
 func newInformer(
-	client metadata.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
-	indexers cache.Indexers, tweak TweakListOptionsFunc, packed packedResources,
+	s factory.Settings, client metadata.Interface, resource schema.GroupVersionResource, namespace string, resync time.Duration,
+	indexers cache.Indexers, tweak TweakListOptionsFunc,
 ) informers.GenericInformer {
-	narrow := clientgo.Tweak(tweak)
-	example := &metav1.PartialObjectMetadata{}
-	options, reading := packed.Options(resource, example)
-	var source listwatch.ListerWatcher[clientgo.Object]
+	functions := client.Resource(resource).Namespace(namespace)
+	of := factory.Resource[*metav1.PartialObjectMetadataList]{
+		GroupVersionResource: resource, Namespace: namespace, Client: client, List: functions.List, Watch: functions.Watch,
+	}
 	if own, ok := client.(*configured); ok {
-		source = factory.FromConfig(own.config, resource, namespace, example, append(reading, narrow)...)
-	} else {
-		of := client.Resource(resource).Namespace(namespace)
-		source = factory.FromFuncs(client, of.List, of.Watch, narrow)
+		of.Config = own.config
 	}
-	shared := clientgo.FromSource(source, example, resync, options...)
-	if err := shared.AddIndexers(indexers); err != nil {
-		panic(err)
-	}
+	shared := factory.NewInformer(s, of, &metav1.PartialObjectMetadata{}, resync, indexers, tweak)
 	return factory.Generic{Shared: shared, Reader: metadatalister.NewRuntimeObjectShim(metadatalister.New(shared.GetIndexer(), resource))}
 }

@@ -3,7 +3,10 @@ package factory
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/internal/adapters"
+	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
@@ -123,31 +127,69 @@ func (f *ByResource) Shutdown() {
 	f.running.Wait()
 }
 
-// FromConfig reads a resource with a REST client of its own. Objects share memory with those of
-// other namespaces that are read with the very same config. It panics if the config makes no
-// client, of which its owner has made one before.
-func FromConfig(
-	config *rest.Config, resource schema.GroupVersionResource, namespace string, example clientgo.Object, optionList ...listwatch.Option,
-) listwatch.ListerWatcher[clientgo.Object] {
-	client, err := listwatch.NewRESTClient(config, resource.GroupVersion())
+// Settings are the options of a factory by resource.
+type Settings struct {
+	Packed    Packed[schema.GroupVersionResource]
+	Narrow    []listwatch.FuncsOption
+	Transform cache.TransformFunc
+}
+
+// ShardSelector is the part of client-go's sharding.Selector that decides, of any release.
+type ShardSelector interface {
+	Matches(runtime.Object) (bool, error)
+	String() string
+}
+
+// Shard is the option of a selector, and nil if it selects all.
+func Shard(selector ShardSelector) []listwatch.FuncsOption {
+	if null.Is(selector) || selector.String() == "" {
+		return nil
+	}
+	return []listwatch.FuncsOption{adapters.Shard(selector.String()).(listwatch.FuncsOption)}
+}
+
+// Resource is a resource of one namespace, or of all, as a client has it.
+type Resource[L runtime.Object] struct {
+	schema.GroupVersionResource
+	Namespace string
+	Client    any
+	// Config is the one that the client was made from. Objects share memory with those of other
+	// namespaces that are read with the very same config. Without one, the functions read.
+	Config *rest.Config
+	List   func(context.Context, metav1.ListOptions) (L, error)
+	Watch  func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// NewInformer makes an informer of a resource. It panics if tweak sets no selectors, if an indexer
+// cannot be added, and if the config makes no client, of which its owner has made one before.
+func NewInformer[L runtime.Object](
+	s Settings, of Resource[L], example clientgo.Object, resync time.Duration, indexers cache.Indexers, tweak func(*metav1.ListOptions),
+) cache.SharedIndexInformer {
+	options, reading := s.Packed.Options(of.GroupVersionResource, example)
+	narrow := append(slices.Clone(s.Narrow), clientgo.Tweak(tweak), adapters.AsClientGo.(listwatch.FuncsOption))
+	shared := clientgo.FromSource(of.source(example, reading, narrow), example, resync, options...)
+	if err := errors.Join(shared.AddIndexers(indexers), shared.SetTransform(s.Transform)); err != nil {
+		panic(err)
+	}
+	return shared
+}
+
+func (of Resource[L]) source(example clientgo.Object, reading []listwatch.Option, narrow []listwatch.FuncsOption) listwatch.ListerWatcher[clientgo.Object] {
+	if of.Config == nil {
+		if !watchlist.Supported(of.Client) {
+			narrow = append(narrow, listwatch.WithoutWatchList())
+		}
+		return listwatch.FromFuncs[clientgo.Object](of.List, of.Watch, narrow...)
+	}
+	client, err := listwatch.NewRESTClient(of.Config, of.GroupVersion())
 	if err != nil {
 		panic(err)
 	}
-	client = sharing.Scoped{Interface: client, Scope: config}
-	optionList = append(optionList, listwatch.InNamespace(namespace), adapters.AsClientGo.(listwatch.FuncsOption))
-	return listwatch.FromClientLike(client, resource.Resource, example, optionList...)
-}
-
-// FromFuncs reads a resource through the functions of a client.
-func FromFuncs[L runtime.Object](
-	client any, list func(context.Context, metav1.ListOptions) (L, error),
-	watch func(context.Context, metav1.ListOptions) (watch.Interface, error), narrow listwatch.FuncsOption,
-) listwatch.ListerWatcher[clientgo.Object] {
-	options := []listwatch.FuncsOption{narrow, adapters.AsClientGo.(listwatch.FuncsOption)}
-	if !watchlist.Supported(client) {
-		options = append(options, listwatch.WithoutWatchList())
+	for _, option := range narrow {
+		reading = append(reading, option)
 	}
-	return listwatch.FromFuncs[clientgo.Object](list, watch, options...)
+	client = sharing.Scoped{Interface: client, Scope: of.Config}
+	return listwatch.FromClientLike(client, of.GroupVersionResource.Resource, example, append(reading, listwatch.InNamespace(of.Namespace))...)
 }
 
 // Generic is an informer and its lister.
