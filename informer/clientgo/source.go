@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/internal/null"
@@ -33,7 +34,8 @@ type checked struct {
 	transform atomic.Pointer[cache.TransformFunc]
 	shard     atomic.Pointer[shardSelector]
 	started   atomic.Bool
-	leavesOut atomic.Bool // the transform or the shard has left objects out
+	leavesOut atomic.Bool  // the transform or the shard has left objects out
+	slims     atomic.Int32 // objects of which the transform has dropped the managed fields alone
 }
 
 // shardSelector is the part of sharding.Selector that decides.
@@ -132,6 +134,42 @@ func (c *checked) object(op, event string, obj Object) (Object, error) {
 	}
 	if c.shares {
 		content.Share(object, shared)
+		c.advise(object, shared)
 	}
 	return object, nil
+}
+
+const (
+	// slimsEnough is after how many objects a transform is said to drop the managed fields alone.
+	slimsEnough = 20
+	slimsNot    = -1
+)
+
+// advise logs, once, that a transform drops the managed fields and nothing else, as far as can be
+// seen: most programs have one, and the decoder does that without a copy. It is advice alone, since
+// the next object may be the one that the transform was written for.
+func (c *checked) advise(object, from Object) {
+	switch seen := c.slims.Load(); {
+	case seen == slimsNot || len(from.GetManagedFields()) == 0:
+	case !isSlim(object, from):
+		c.slims.Store(slimsNot)
+	case seen+1 < slimsEnough:
+		c.slims.Add(1)
+	default:
+		c.slims.Store(slimsNot)
+		klog.Background().Info("The transform seems to drop the managed fields alone: the option listwatch.DropManagedFields does so without a copy of each object",
+			"type", fmt.Sprintf("%T", object))
+	}
+}
+
+// isSlim reports whether an object is another one without its managed fields. They share memory.
+func isSlim(object, from Object) bool {
+	of := reflect.ValueOf(from)
+	if _, tree := from.(runtime.Unstructured); tree || of.Kind() != reflect.Pointer {
+		return false
+	}
+	slim := reflect.New(of.Type().Elem())
+	slim.Elem().Set(of.Elem())
+	slim.Interface().(Object).SetManagedFields(nil)
+	return content.Equal(slim.Interface(), object)
 }
