@@ -158,7 +158,7 @@ func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions)
 		if err == nil {
 			c.decoder.begin(request)
 			defer body.Close()
-			err = c.decoder.watch(body, shardEvents(ctx, c.options.shard, yield))
+			err = c.decoder.watch(body, isWatchList(request), shardEvents(ctx, c.options.shard, yield))
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(Event[T]{}, c.failure(ctx, "watch", c.get(c.acceptWatch, request).URL(), err))

@@ -150,11 +150,21 @@ func (d *decoder[T]) listed(objects, bytes int) {
 	}
 }
 
+// moved tells the memo what came or went after that.
+func (d *decoder[T]) moved(bytes int) {
+	if d.memo != nil {
+		d.memo.Moved(bytes)
+	}
+}
+
+func isWatchList(request metav1.ListOptions) bool {
+	return request.SendInitialEvents != nil && *request.SendInitialEvents
+}
+
 // begin handles a reader with a copy that lists again: it may have written into objects, so verify
 // its copy and the memo. A reader that has got no object yet has written into none.
 func (d *decoder[T]) begin(request metav1.ListOptions) {
-	initial := !request.Watch || request.SendInitialEvents != nil && *request.SendInitialEvents
-	if d.held == nil || !initial || request.Continue != "" {
+	if d.held == nil || request.Watch && !isWatchList(request) || request.Continue != "" {
 		return
 	}
 	if d.held.digests.begin() && d.memo != nil {
@@ -188,8 +198,9 @@ func (d *decoder[T]) list(body io.ReadCloser, yield func(T, error) bool) (metav1
 	return metav1.ListMeta{}, unknown
 }
 
-// watch decodes the body of a WATCH until it ends; nil means a clean end between two frames.
-func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) error {
+// watch decodes the body of a WATCH until it ends; nil means a clean end between two frames. The
+// initial events of a watch list are its state.
+func (d *decoder[T]) watch(body io.Reader, initial bool, yield func(Event[T], error) bool) error {
 	size := watchBuffer
 	if d.fleeting {
 		size = leastBuffer
@@ -214,8 +225,16 @@ func (d *decoder[T]) watch(body io.Reader, yield func(Event[T], error) bool) err
 		if err != nil && !isUnusable(err) {
 			return err
 		}
-		if bytes += event.Bytes; event.InitialEventsEnd {
+		switch {
+		case event.InitialEventsEnd:
+			initial = false
 			d.listed(0, bytes)
+		case initial:
+			bytes += event.Bytes
+		case event.Type == watch.Added:
+			d.moved(event.Bytes)
+		case event.Type == watch.Deleted:
+			d.moved(-event.Bytes)
 		}
 		if !yield(event, err) {
 			return errStopped

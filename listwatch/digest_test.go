@@ -89,7 +89,7 @@ func TestADeletedObjectHasNoEntry(t *testing.T) {
 	d := podDecoder(maxObject)
 	d.held = &heldCopy[*corev1.Pod]{digests: newDigests(), get: func(string) (*corev1.Pod, any, bool) { return nil, nil, false }}
 	read := func(events ...[]byte) {
-		require.NoError(t, d.watch(bytes.NewReader(bytes.Join(events, nil)), func(_ Event[*corev1.Pod], err error) bool {
+		require.NoError(t, d.watch(bytes.NewReader(bytes.Join(events, nil)), false, func(_ Event[*corev1.Pod], err error) bool {
 			require.NoError(t, err)
 			return true
 		}))

@@ -65,7 +65,7 @@ func requireSameEncoded[T store.Object](t *testing.T, drop bool, fresh func() T,
 	}
 	var want, got []step
 	d := newDecoder()
-	err := d.watch(bytes.NewReader(watched), func(e Event[T], err error) bool {
+	err := d.watch(bytes.NewReader(watched), false, func(e Event[T], err error) bool {
 		want = append(want, step{string(e.Type), e.Object, e.ResourceVersion, e.Bytes, fmt.Sprint(err, e.InitialEventsEnd, e.kind)})
 		return true
 	})
@@ -77,7 +77,7 @@ func requireSameEncoded[T store.Object](t *testing.T, drop bool, fresh func() T,
 	want = append(want, step{version: meta.ResourceVersion, err: fmt.Sprint(err)})
 
 	c := newChecker(newDecoder(), false)
-	err = c.watch(bytes.NewReader(watched), func(e Event[*store.Encoded], err error) bool {
+	err = c.watch(bytes.NewReader(watched), false, func(e Event[*store.Encoded], err error) bool {
 		if e.Object != nil && e.Object.Data != nil {
 			kept++
 			require.False(t, drop && bytes.Contains(e.Object.Data, []byte("kubelet")), "it has managed fields")
@@ -137,7 +137,7 @@ func TestANamedBookmarkEndsAList(t *testing.T) {
 	requireSameEncoded(t, false, newTree, text, nil)
 	requireSameEncoded(t, true, newTree, text, nil)
 	ended := false
-	require.NoError(t, newChecker(podDecoder(maxObject), false).watch(bytes.NewReader(protobuf),
+	require.NoError(t, newChecker(podDecoder(maxObject), false).watch(bytes.NewReader(protobuf), false,
 		func(e Event[*store.Encoded], err error) bool {
 			require.NoError(t, err)
 			ended = e.InitialEventsEnd
@@ -155,7 +155,7 @@ func TestTheUsualIsNotDecoded(t *testing.T) {
 	pod := somePod(1, 100)
 	checkPods := newChecker(podDecoder(maxObject), false)
 	for _, kind := range []string{"ADDED", "MODIFIED", "DELETED"} {
-		require.NoError(t, checkPods.watch(bytes.NewReader(frameOf(kind, envelopeOf("v1", "Pod", marshalled(t, pod)))),
+		require.NoError(t, checkPods.watch(bytes.NewReader(frameOf(kind, envelopeOf("v1", "Pod", marshalled(t, pod)))), false,
 			func(e Event[*store.Encoded], err error) bool {
 				require.NoError(t, err)
 				require.Nil(t, e.Object.Decoded)
@@ -166,7 +166,7 @@ func TestTheUsualIsNotDecoded(t *testing.T) {
 	}
 	trees := newChecker(newDecoder[unstructured.Unstructured](), true)
 	text := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","uid":"u","resourceVersion":"3"},"spec":{"size":[1.5,-2]}}`
-	require.NoError(t, trees.watch(bytes.NewReader([]byte(`{"type":"ADDED","object":`+text+`}`)), func(e Event[*store.Encoded], err error) bool {
+	require.NoError(t, trees.watch(bytes.NewReader([]byte(`{"type":"ADDED","object":`+text+`}`)), false, func(e Event[*store.Encoded], err error) bool {
 		require.NoError(t, err)
 		require.Nil(t, e.Object.Decoded)
 		require.Equal(t, text, string(e.Object.Data))
@@ -190,7 +190,7 @@ func TestWithoutManagedFieldsNothingIsDecodedEither(t *testing.T) {
 	text := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"%s},"spec":{"managedFields":[7]}}`
 	with, without := fmt.Sprintf(text, `, "managedFields" : [{"manager":"]}"}]`), fmt.Sprintf(text, "")
 	for _, kind := range []string{"ADDED", "MODIFIED", "DELETED"} {
-		require.NoError(t, newChecker(d, false).watch(bytes.NewReader(frameOf(kind, envelopeOf("v1", "Pod", whole))),
+		require.NoError(t, newChecker(d, false).watch(bytes.NewReader(frameOf(kind, envelopeOf("v1", "Pod", whole))), false,
 			func(e Event[*store.Encoded], err error) bool {
 				require.NoError(t, err)
 				require.Nil(t, e.Object.Decoded)
@@ -198,7 +198,7 @@ func TestWithoutManagedFieldsNothingIsDecodedEither(t *testing.T) {
 				require.Equal(t, len(whole), e.Bytes)
 				return true
 			}))
-		require.NoError(t, newChecker(trees, false).watch(bytes.NewReader(fmt.Appendf(nil, `{"type":%q,"object":%s}`, kind, with)),
+		require.NoError(t, newChecker(trees, false).watch(bytes.NewReader(fmt.Appendf(nil, `{"type":%q,"object":%s}`, kind, with)), false,
 			func(e Event[*store.Encoded], err error) bool {
 				require.NoError(t, err)
 				require.Nil(t, e.Object.Decoded)

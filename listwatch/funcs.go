@@ -166,7 +166,7 @@ var errNoWatchList error = apierrors.NewBadRequest("the functions do not answer 
 // initialLimit fires when a watch list is late. It is nil for other watches, and for those that may
 // wait for a server.
 func initialLimit(request metav1.ListOptions, w watch.Interface) <-chan time.Time {
-	if request.SendInitialEvents == nil || !*request.SendInitialEvents {
+	if !isWatchList(request) {
 		return nil
 	}
 	switch w.(type) {

@@ -145,7 +145,7 @@ type step struct {
 func fuzzWatch(t *testing.T, body []byte) (steps []step, err error) {
 	t.Helper()
 	requireFrugal(t, body, func() {
-		err = podDecoder(fuzzLimit).watch(bytes.NewReader(body), func(event Event[*corev1.Pod], err error) bool {
+		err = podDecoder(fuzzLimit).watch(bytes.NewReader(body), false, func(event Event[*corev1.Pod], err error) bool {
 			var unusable *DecodeError
 			require.True(t, err == nil || errors.As(err, &unusable), "%v", err)
 			if err != nil {

@@ -42,7 +42,7 @@ func decodeList(d *decoder[*corev1.Pod], body io.Reader) (names []string, errs [
 }
 
 func decodeWatch(d *decoder[*corev1.Pod], body io.Reader) (names []string, errs []error) {
-	err := d.watch(body, func(event Event[*corev1.Pod], err error) bool {
+	err := d.watch(body, false, func(event Event[*corev1.Pod], err error) bool {
 		if err != nil {
 			errs = append(errs, err)
 		} else if event.Object != nil {

@@ -247,3 +247,52 @@ func requireForgotten[T store.Object](t *testing.T, lw *listwatch.ListWatch[T], 
 	}
 	runtime.KeepAlive(lw)
 }
+
+// TestWhatIsGoneIsForgotten: of a cluster's Jobs ten pods stay, and their memory with them. Each
+// job's pods share what no other job has.
+func TestWhatIsGoneIsForgotten(t *testing.T) {
+	skipUnderRace(t)
+	const pods, ofJob, left = 4000, 4, 10
+	random := rand.New(rand.NewPCG(1, 2))
+	own := func() string { return unlikely(random) }
+	list := podList(0)
+	for i := range pods {
+		if i%ofJob > 0 {
+			pod := list.Items[i-1].DeepCopy()
+			pod.ObjectMeta = large(i, i+1)
+			list.Items = append(list.Items, *pod)
+			continue
+		}
+		pod := corev1.Pod{ObjectMeta: large(i, i+1)}
+		for range 3 {
+			c := corev1.Container{Name: own(), Image: own(), Args: []string{own(), own()}, WorkingDir: own()}
+			for range 8 {
+				c.Env = append(c.Env, corev1.EnvVar{Name: own(), Value: own()})
+			}
+			pod.Spec.Containers = append(pod.Spec.Containers, c)
+		}
+		list.Items = append(list.Items, pod)
+	}
+	var gone []watch.Event
+	for i := range pods - left {
+		pod := list.Items[i].DeepCopy()
+		pod.ResourceVersion = fmt.Sprint(pods + i + 1)
+		gone = append(gone, watch.Event{Type: watch.Deleted, Object: pod})
+	}
+	handler := answerBoth(protobufType, encode(t, protobufType, v1Version, list), frames(t, protobufType, v1Version, gone...))
+	client := clientset(t, serve(t, handler)).CoreV1().RESTClient()
+	held := func(options ...listwatch.Option) uint64 {
+		copied := store.NewIndexer[*corev1.Pod]()
+		before := heap()
+		lw := listwatch.FromClient[corev1.Pod](client, "pods", options...)
+		follow(t, lw.Holding(func(key string) (*corev1.Pod, bool) { return copied.Snapshot().Get(key) }), copied)
+		require.Equal(t, left, copied.Snapshot().Len())
+		held := heap() - before
+		runtime.KeepAlive(lw)
+		return held
+	}
+	held() // connections
+	plain, shared := held(listwatch.WithoutSharing()), held()
+	t.Logf("%d KB, %d KB with sharing", plain/1000, shared/1000)
+	require.Less(t, shared, plain+300_000, "the memory of a living kind")
+}

@@ -205,7 +205,7 @@ func requireSameInPieces(t *testing.T, random *rand.Rand, watched, listed []byte
 	var events, items []outcome
 	for i, way := range ways {
 		gotEvents := outcomes(t, func(d *decoder[*corev1.Pod], step func(Event[*corev1.Pod], error) bool) error {
-			return d.watch(way(watched), step)
+			return d.watch(way(watched), false, step)
 		})
 		gotItems := outcomes(t, func(d *decoder[*corev1.Pod], step func(Event[*corev1.Pod], error) bool) error {
 			meta, err := d.list(io.NopCloser(way(listed)), func(obj *corev1.Pod, err error) bool { return step(Event[*corev1.Pod]{Object: obj}, err) })
@@ -320,7 +320,7 @@ func requireHandedOnAtOnce(t *testing.T, cuts int, frameOf func(*corev1.Pod) (fr
 		names := make(chan string, 2)
 		var running sync.WaitGroup
 		running.Go(func() {
-			_ = podDecoder(maxObject).watch(from, func(event Event[*corev1.Pod], _ error) bool {
+			_ = podDecoder(maxObject).watch(from, false, func(event Event[*corev1.Pod], _ error) bool {
 				names <- event.Object.Name
 				return true
 			})
@@ -391,7 +391,7 @@ func TestWhatIsHeldKeepsItsPlace(t *testing.T) {
 	})
 	require.NoError(t, err)
 	check(items)
-	require.NoError(t, d.watch(bytes.NewReader(stream), func(event Event[*corev1.Pod], err error) bool {
+	require.NoError(t, d.watch(bytes.NewReader(stream), false, func(event Event[*corev1.Pod], err error) bool {
 		require.NoError(t, err)
 		objects = append(objects, event.Object)
 		return true

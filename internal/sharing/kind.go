@@ -1,6 +1,7 @@
 package sharing
 
 import (
+	"math"
 	"reflect"
 	"runtime"
 	"sync"
@@ -46,8 +47,9 @@ func Of(of Kind) (*Memo, error) {
 //
 // It forgets by generations, counted in objects and not in time: an entry lives on while an object
 // of this generation or the last one has used it. A generation is twice as long as the longest
-// lists of all collections. So the values of a living collection outlast a quiet day, and those of
-// deleted objects go as others come.
+// lists of all collections, and ends when half of them is gone. So the values of a living
+// collection outlast a quiet day, and those of deleted objects go as others come, or with the last
+// of them.
 //
 // Decoders of many collections work at once. None of them waits for another one, but for a moment
 // when a generation ends.
@@ -77,8 +79,9 @@ type common struct {
 	// doubts is the number of calls of Doubt. A value from before the last one is not handed out.
 	doubts atomic.Uint32
 
-	sizing  sync.Mutex // of the next one
+	sizing  sync.Mutex // of the next two
 	all     size
+	full    int          // the most bytes of all since a generation was ended for what is gone
 	longest atomic.Int64 // objects of a generation
 	most    atomic.Int64 // bytes of a generation
 	recent  atomic.Int64 // bytes of the recent values of a decoder
@@ -112,6 +115,13 @@ func (k *common) resize(s *size, to size) {
 	k.all.objects += to.objects - s.objects
 	k.all.bytes += to.bytes - s.bytes
 	*s = to
+	switch {
+	case k.all.bytes > k.full:
+		k.full = k.all.bytes
+	case k.full > fewBytes && k.all.bytes < k.full/2:
+		k.full = k.all.bytes
+		k.objects.Store(math.MaxInt64 / 2) // the next object ends the generation
+	}
 	k.longest.Store(int64(max(k.limits.objects, 2*k.all.objects)))
 	k.most.Store(int64(k.limits.generation(k.all.bytes)))
 	k.recent.Store(int64(k.limits.recents(k.all.bytes)))

@@ -64,6 +64,21 @@ func (m *Memo) Listed(objects, bytes int) {
 	m.resize(m.size, m.listed)
 }
 
+// Moved tells the memo that bytes of objects have come since the list, or are gone if there are
+// fewer.
+func (m *Memo) Moved(bytes int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.listed.bytes == 0 {
+		return // it arrives still
+	}
+	m.listed.bytes = max(1, m.listed.bytes+bytes)
+	// Seldom: it takes a lock of the kind.
+	if 8*max(m.listed.bytes-m.size.bytes, m.size.bytes-m.listed.bytes) > m.size.bytes {
+		m.resize(m.size, m.listed)
+	}
+}
+
 // arriveLocked notes an object while the size of the collection is not known.
 func (m *Memo) arriveLocked(bytes int) {
 	m.arrived = min(m.arrived+bytes, 8*maxArrived)
