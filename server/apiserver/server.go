@@ -18,6 +18,7 @@ import (
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/internal/apierror"
+	"github.com/tributary-go/tributary/server/internal/entrance"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -44,7 +45,7 @@ type Server struct {
 	// closed ends with Close. It is a context so that those of requests can be joined with it.
 	closed  context.Context
 	close   context.CancelCauseFunc // call it with errClosed
-	running entrance                // of requests, and of namespaces that are emptied
+	running entrance.Entrance       // of requests, and of namespaces that are emptied
 }
 
 // described is a resource or a subresource as discovery and OpenAPI have it.
@@ -197,7 +198,7 @@ func (s *Server) Close() { s.close(errClosed) }
 // first.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.close(errClosed)
-	err := s.running.wait(ctx)
+	err := s.running.Wait(ctx)
 	for _, e := range s.endpoints() {
 		e.release()
 	}
@@ -224,7 +225,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if !s.admit(w, r) {
 		return
 	}
-	defer s.running.leave()
+	defer s.running.Leave()
 	if watch := s.begin(w, r); watch.run != nil {
 		ctx, cancel := endedBy(r.Context(), watch.ended)
 		defer cancel()
@@ -265,7 +266,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 		s.serveHealth(w, r.WithContext(ctx), check)
 		return false
 	}
-	if s.closed.Err() != nil || !s.running.enter() {
+	if s.closed.Err() != nil || !s.running.Enter() {
 		respondError(w, plainJSON, context.Canceled)
 		return false
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/internal/entrance"
 )
 
 // Relay is an [http.Handler] that answers reads out of copies of an upstream, and passes other
@@ -35,8 +36,7 @@ type Relay struct {
 	endings   map[schema.GroupVersionResource]<-chan struct{} // closed with the newest that ended
 	refusals  map[schema.GroupVersionResource]uncopied
 	following bool // followRelease runs
-	closed    bool
-	work      sync.WaitGroup
+	work      entrance.Entrance
 
 	over   context.Context // ends with Shutdown
 	finish context.CancelFunc
@@ -73,7 +73,7 @@ func New(config *rest.Config, access func(next http.Handler) http.Handler, list 
 		refusals: map[schema.GroupVersionResource]uncopied{},
 	}
 	r.over, r.finish = context.WithCancel(context.Background())
-	if r.upstream, err = newUpstream(config, r.begin); err != nil {
+	if r.upstream, err = newUpstream(config, r.work.Go); err != nil {
 		return nil, err
 	}
 	if r.edge, err = apiserver.NewServer(); err != nil {
@@ -258,42 +258,18 @@ func (r *Relay) inScope(asked read) bool {
 	return ok && s.covers(asked)
 }
 
-// begin runs do in a goroutine that Shutdown waits for. It is false once that has been called.
-func (r *Relay) begin(do func()) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.beginLocked(do)
-}
-
-func (r *Relay) beginLocked(do func()) bool {
-	if !r.closed {
-		r.work.Go(do)
-	}
-	return !r.closed
-}
-
 // Shutdown refuses new requests with a 503, ends all watches properly, and then all copies. Streams
 // that are passed on, such as logs and exec, are cut. It returns the error of ctx if that ends
 // first. The Shutdown of the http.Server waits for other requests.
 func (r *Relay) Shutdown(ctx context.Context) error {
 	r.finish()
 	err := r.edge.Shutdown(ctx)
-	r.mu.Lock()
-	r.closed = true
+	r.mu.Lock() // no copy starts any more
 	for _, c := range r.copies {
 		c.endLocked(ended, errClosed)
 	}
 	r.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		r.work.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		err = errors.Join(err, ctx.Err())
-	}
+	err = errors.Join(err, r.work.Wait(ctx))
 	r.proxy.close()
 	return err
 }
