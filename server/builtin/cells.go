@@ -3,6 +3,7 @@ package builtin
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"reflect"
 	"strings"
 	"time"
@@ -29,33 +30,44 @@ func textOf(value any) string {
 	return fmt.Sprint(v.Interface())
 }
 
+// elementsOf yields the elements of a list, and those that where has found.
+func elementsOf(list any) iter.Seq[reflect.Value] {
+	return func(yield func(reflect.Value) bool) {
+		for _, element := range reflect.ValueOf(list).Seq2() {
+			if element.Kind() == reflect.Interface {
+				element = element.Elem()
+			}
+			if !yield(element) {
+				return
+			}
+		}
+	}
+}
+
+// where are the elements of a list with a value in a field; nil if there are none.
+func where(field, value string, list any) (found []any) {
+	for element := range elementsOf(list) {
+		if textOf(element.FieldByName(field).Interface()) == value {
+			found = append(found, element.Interface())
+		}
+	}
+	return found
+}
+
 // each has a field of all elements of a list.
 func each(field string, list any) (texts []string) {
-	elements := reflect.ValueOf(list)
-	for i := range elements.Len() {
-		texts = append(texts, textOf(elements.Index(i).FieldByName(field).Interface()))
+	for element := range elementsOf(list) {
+		texts = append(texts, textOf(element.FieldByName(field).Interface()))
 	}
 	return texts
 }
 
 func join(separator string, list any) string {
 	var texts []string
-	elements := reflect.ValueOf(list)
-	for i := range elements.Len() {
-		texts = append(texts, textOf(elements.Index(i).Interface()))
+	for element := range elementsOf(list) {
+		texts = append(texts, textOf(element.Interface()))
 	}
 	return strings.Join(texts, separator)
-}
-
-// condition is the status of the first condition of a type; empty if there is none.
-func condition(kind string, conditions any) string {
-	list := reflect.ValueOf(conditions)
-	for i := range list.Len() {
-		if c := list.Index(i); c.FieldByName("Type").String() == kind {
-			return c.FieldByName("Status").String()
-		}
-	}
-	return ""
 }
 
 // first joins some texts, and counts the others.

@@ -11,11 +11,9 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,26 +39,6 @@ func ingressHosts(rules []networkingv1.IngressRule) string {
 	return strings.Join(hosts, ",")
 }
 
-func jobStatus(j *batchv1.Job) string {
-	holds := func(t batchv1.JobConditionType) bool {
-		return condition(string(t), j.Status.Conditions) == string(corev1.ConditionTrue)
-	}
-	for _, t := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
-		if holds(t) {
-			return string(t)
-		}
-	}
-	if j.DeletionTimestamp != nil {
-		return "Terminating"
-	}
-	for _, t := range []batchv1.JobConditionType{batchv1.JobSuspended, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet} {
-		if holds(t) {
-			return string(t)
-		}
-	}
-	return "Running"
-}
-
 func jobCompletions(j *batchv1.Job) string {
 	switch parallelism := value(j.Spec.Parallelism); {
 	case j.Spec.Completions != nil:
@@ -81,22 +59,6 @@ func jobDuration(s batchv1.JobStatus) string {
 	return duration.HumanDuration(s.CompletionTime.Sub(s.StartTime.Time))
 }
 
-func nodeStatus(n *corev1.Node) string {
-	status := "Unknown"
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			status = "NotReady"
-			if c.Status == corev1.ConditionTrue {
-				status = "Ready"
-			}
-		}
-	}
-	if n.Spec.Unschedulable {
-		status += ",SchedulingDisabled"
-	}
-	return status
-}
-
 func nodeRoles(labels map[string]string) string {
 	const prefix, single = "node-role.kubernetes.io/", "kubernetes.io/role"
 	var roles []string
@@ -109,15 +71,6 @@ func nodeRoles(labels map[string]string) string {
 	}
 	slices.Sort(roles)
 	return cmp.Or(strings.Join(slices.Compact(roles), ","), none)
-}
-
-func nodeAddress(kind string, addresses []corev1.NodeAddress) string {
-	for _, a := range addresses {
-		if string(a.Type) == kind {
-			return a.Address
-		}
-	}
-	return none
 }
 
 func accessModes(given []corev1.PersistentVolumeAccessMode) string {
@@ -144,33 +97,6 @@ func externalIP(s *corev1.Service) string {
 		return cmp.Or(strings.Join(append(assigned, addresses...), ","), "<pending>")
 	}
 	return cmp.Or(strings.Join(addresses, ","), none)
-}
-
-func servicePorts(given []corev1.ServicePort) string {
-	var ports []string
-	for _, p := range given {
-		port := fmt.Sprint(p.Port)
-		if p.NodePort > 0 {
-			port = fmt.Sprintf("%d:%d", p.Port, p.NodePort)
-		}
-		ports = append(ports, port+"/"+string(p.Protocol))
-	}
-	return cmp.Or(strings.Join(ports, ","), none)
-}
-
-// subjects are the names of the subjects of one kind.
-func subjects(kind string, all []rbacv1.Subject) string {
-	var names []string
-	for _, s := range all {
-		switch {
-		case s.Kind != kind:
-		case kind == rbacv1.ServiceAccountKind:
-			names = append(names, s.Namespace+"/"+s.Name)
-		default:
-			names = append(names, s.Name)
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 //lint:ignore SA1019 deprecated, and served by kube-apiserver
@@ -229,25 +155,6 @@ func quotaUse(s corev1.ResourceQuotaStatus, limits bool) string {
 		}
 	}
 	return strings.Join(all, ", ")
-}
-
-func certificateState(s certificatesv1.CertificateSigningRequestStatus) string {
-	has := func(t certificatesv1.RequestConditionType) bool {
-		return slices.ContainsFunc(s.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == t })
-	}
-	state := "Pending"
-	if has(certificatesv1.CertificateDenied) {
-		state = "Denied"
-	} else if has(certificatesv1.CertificateApproved) {
-		state = "Approved"
-	}
-	if has(certificatesv1.CertificateFailed) {
-		state += ",Failed"
-	}
-	if len(s.Certificate) > 0 {
-		state += ",Issued"
-	}
-	return state
 }
 
 func controller(owners []metav1.OwnerReference) string {

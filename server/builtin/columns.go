@@ -25,7 +25,7 @@ var columnsText string
 // columns are those of columnsText, by kind.
 var columns = sync.OnceValue(func() map[string][]column {
 	all, kind := map[string][]column{}, ""
-	for line := range strings.Lines(columnsText) {
+	for line := range strings.Lines(strings.ReplaceAll(columnsText, "\n\t\t", "")) {
 		text, isColumn := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "\t")
 		switch {
 		case isColumn:
@@ -108,14 +108,11 @@ const (
 
 // functions are those that cells may call, beside those of text/template.
 var functions = template.FuncMap{
-	"accessModes": accessModes, "certificateState": certificateState, "controller": controller,
-	"endpointAddresses": endpointAddresses, "externalIP": externalIP, "ingressHosts": ingressHosts,
-	"jobCompletions": jobCompletions, "jobDuration": jobDuration, "jobStatus": jobStatus,
-	"nodeAddress": nodeAddress, "nodeRoles": nodeRoles, "nodeStatus": nodeStatus, "quotaUse": quotaUse,
-	"scalingTargets": scalingTargets, "servicePorts": servicePorts, "sliceAddresses": sliceAddresses,
-	"slicePorts": slicePorts, "subjects": subjects,
+	"accessModes": accessModes, "controller": controller, "endpointAddresses": endpointAddresses, "externalIP": externalIP,
+	"ingressHosts": ingressHosts, "jobCompletions": jobCompletions, "jobDuration": jobDuration, "nodeRoles": nodeRoles,
+	"quotaUse": quotaUse, "scalingTargets": scalingTargets, "sliceAddresses": sliceAddresses, "slicePorts": slicePorts,
 
-	"add": func(a, b int) int { return a + b }, "condition": condition, "default": orElse, "each": each, "join": join,
-	"labels": labels.FormatLabels, "lower": strings.ToLower, "seconds": seconds, "selector": metav1.FormatLabelSelector,
-	"since": since, "title": title, "trim": strings.TrimSpace,
+	"add": func(a, b int) int { return a + b }, "default": orElse, "each": each, "join": join, "labels": labels.FormatLabels,
+	"lower": strings.ToLower, "seconds": seconds, "selector": metav1.FormatLabelSelector, "since": since, "title": title,
+	"trim": strings.TrimSpace, "where": where,
 }

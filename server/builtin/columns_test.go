@@ -28,7 +28,7 @@ func TestCells(t *testing.T) {
 	}
 	var lines strings.Builder
 	kind := ""
-	for line := range strings.Lines(columnsText) {
+	for line := range strings.Lines(strings.ReplaceAll(columnsText, "\n\t\t", "")) {
 		text, isColumn := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "\t")
 		if !isColumn {
 			if !strings.HasPrefix(text, "#") && text != "" {
