@@ -257,17 +257,17 @@ func endedBy(ctx, other context.Context) (context.Context, context.CancelFunc) {
 // another origin, to a question for the server's health, and to all others once it is closed.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 	if err := s.gate.check(r); err != nil {
-		respondError(w, plainJSON, err)
+		RespondError(w, err)
 		return false
 	}
-	if check, ok := healthCheck(r); ok {
+	if IsHealthCheck(r) {
 		ctx, cancel := endedBy(r.Context(), s.closed)
 		defer cancel()
-		s.serveHealth(w, r.WithContext(ctx), check)
+		s.serveHealth(w, r.WithContext(ctx), strings.Trim(r.URL.Path, "/"))
 		return false
 	}
 	if s.closed.Err() != nil || !s.running.Enter() {
-		respondError(w, plainJSON, context.Canceled)
+		RespondError(w, context.Canceled)
 		return false
 	}
 	return true
@@ -292,7 +292,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) (watch preparedWa
 	if question, ok := findReview(t); ok {
 		return s.answer(w, r, t, nil, question.serve)
 	}
-	respondError(w, plainJSON, notFound(r.URL.Path))
+	RespondError(w, notFound(r.URL.Path))
 	return watch
 }
 
@@ -308,7 +308,7 @@ func (s *Server) endpoints() []endpoint {
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample any, serve func(call) error) (watch preparedWatch) {
 	r, cancel, err := bounded(r)
 	if err != nil {
-		respondError(w, plainJSON, err)
+		RespondError(w, err)
 		return watch
 	}
 	defer cancel()

@@ -2,10 +2,8 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,7 +108,7 @@ type copied struct {
 
 func (r *Relay) route(w http.ResponseWriter, req *http.Request) {
 	if err := ambiguous(req); err != nil {
-		respond(w, err)
+		apiserver.RespondError(w, err)
 		return
 	}
 	if isHealthCheck(req.URL.Path) {
@@ -118,7 +116,7 @@ func (r *Relay) route(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if r.over.Err() != nil {
-		respond(w, errClosed)
+		apiserver.RespondError(w, errClosed)
 		return
 	}
 	if k := r.kindFor(req); k != nil {
@@ -153,7 +151,7 @@ func (r *Relay) serveRead(w http.ResponseWriter, req *http.Request) {
 	}
 	switch {
 	case err != nil:
-		respond(w, err)
+		apiserver.RespondError(w, err)
 	case !answered:
 		r.passOn(w, req)
 	case !r.proxy.takes(req):
@@ -288,21 +286,4 @@ func isHealthCheck(path string) bool {
 		return true
 	}
 	return false
-}
-
-// respond answers with the Status of an error.
-func respond(w http.ResponseWriter, err error) {
-	var known apierrors.APIStatus
-	status := apierrors.NewServiceUnavailable("the client has gone").ErrStatus // it is not read
-	if errors.As(err, &known) {
-		status = known.Status()
-	}
-	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-cache, private")
-	w.WriteHeader(int(status.Code))
-	_ = json.NewEncoder(w).Encode(status) // the client has gone, and cannot be told
 }
