@@ -17,8 +17,8 @@ func respondError(w http.ResponseWriter, f format, err error) {
 	respondStatus(w, f, status)
 }
 
-// RespondError answers with the Status of an error in JSON, for handlers around a [Server]. The code
-// of an error that is no API status is that of its end by a context, or 500.
+// RespondError answers with the Status of an error in JSON, for handlers around a [Server]. An
+// error that is no API status is a 503 or 504 if a context has ended, else a 500.
 func RespondError(w http.ResponseWriter, err error) { respondError(w, plainJSON, err) }
 
 // respondSuccess answers with a Status that tells of a success.

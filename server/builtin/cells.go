@@ -15,7 +15,7 @@ import (
 // orElse is the text of a value or, if that is empty or a nil pointer, another one.
 func orElse(instead string, value any) string { return cmp.Or(textOf(value), instead) }
 
-// textOf is a value, or what it points to, as fmt.Sprint writes it; empty for nil.
+// textOf is a value, or the value behind a pointer, as fmt.Sprint writes it; empty for nil.
 func textOf(value any) string {
 	v := reflect.ValueOf(value)
 	if v.Kind() == reflect.Pointer {

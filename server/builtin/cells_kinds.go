@@ -145,7 +145,7 @@ func slicePorts(ports []discoveryv1.EndpointPort) string {
 	return cmp.Or(first(all, 3, ","), unset)
 }
 
-// quotaUse is what a quota counts, of limits or of everything else.
+// quotaUse has the counts of a quota, of limits or of everything else.
 func quotaUse(s corev1.ResourceQuotaStatus, limits bool) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(s.Hard)) {

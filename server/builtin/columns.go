@@ -17,7 +17,7 @@ import (
 
 type column = apiserver.Column[store.Object]
 
-// columnsText says itself what it has.
+// columnsText begins with a description of its form.
 //
 //go:embed columns.txt
 var columnsText string

@@ -16,7 +16,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// text has the names of groups in its first line, and then a type on each line, as a schema of OpenAPI
+// text has the names of groups in its first line, and then a type on each line: a schema of OpenAPI
 // by its name. A test writes it.
 //
 //go:embed types.json
