@@ -10,14 +10,12 @@ import (
 	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // These are the cells that are more than a line of columns.txt.
@@ -37,26 +35,6 @@ func ingressHosts(rules []networkingv1.IngressRule) string {
 		return fmt.Sprintf("%s + %d more...", strings.Join(hosts[:min(most, len(hosts))], ","), len(rules)-most)
 	}
 	return strings.Join(hosts, ",")
-}
-
-func jobCompletions(j *batchv1.Job) string {
-	switch parallelism := value(j.Spec.Parallelism); {
-	case j.Spec.Completions != nil:
-		return fmt.Sprintf("%d/%d", j.Status.Succeeded, *j.Spec.Completions)
-	case parallelism > 1:
-		return fmt.Sprintf("%d/1 of %d", j.Status.Succeeded, parallelism)
-	}
-	return fmt.Sprintf("%d/1", j.Status.Succeeded)
-}
-
-func jobDuration(s batchv1.JobStatus) string {
-	switch {
-	case s.StartTime == nil:
-		return ""
-	case s.CompletionTime == nil:
-		return since(s.StartTime)
-	}
-	return duration.HumanDuration(s.CompletionTime.Sub(s.StartTime.Time))
 }
 
 func nodeRoles(labels map[string]string) string {

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/store"
@@ -109,10 +110,11 @@ const (
 // functions are those that cells may call, beside those of text/template.
 var functions = template.FuncMap{
 	"accessModes": accessModes, "controller": controller, "endpointAddresses": endpointAddresses, "externalIP": externalIP,
-	"ingressHosts": ingressHosts, "jobCompletions": jobCompletions, "jobDuration": jobDuration, "nodeRoles": nodeRoles,
+	"ingressHosts": ingressHosts, "nodeRoles": nodeRoles,
 	"quotaUse": quotaUse, "scalingTargets": scalingTargets, "sliceAddresses": sliceAddresses, "slicePorts": slicePorts,
 
-	"add": func(a, b int) int { return a + b }, "default": orElse, "each": each, "join": join, "labels": labels.FormatLabels,
-	"lower": strings.ToLower, "seconds": seconds, "selector": metav1.FormatLabelSelector, "since": since, "title": title,
+	"add": func(a, b int) int { return a + b }, "default": orElse, "duration": duration.HumanDuration,
+	"each": each, "join": join, "labels": labels.FormatLabels,
+	"lower": strings.ToLower, "number": func(n int32) int32 { return n }, "seconds": seconds, "selector": metav1.FormatLabelSelector, "since": since, "title": title,
 	"trim": strings.TrimSpace, "where": where,
 }
