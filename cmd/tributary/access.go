@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -181,30 +181,12 @@ func (a *access) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		got := sha256.Sum256([]byte(strings.TrimSpace(token)))
-		if isProbe(r) || strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+		if apiserver.IsHealthCheck(r) || strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
 			next.ServeHTTP(w, r)
 			return
 		}
-		refuse(w, "the server asks for the token that is in its kubeconfig: its path was printed at the start")
-	})
-}
-
-func isProbe(r *http.Request) bool {
-	switch r.URL.Path {
-	case "/healthz", "/livez", "/readyz":
-		return r.Method == http.MethodGet || r.Method == http.MethodHead
-	}
-	return false
-}
-
-// refuse answers as kube-apiserver answers a client that it does not know.
-func refuse(w http.ResponseWriter, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-cache, private")
-	w.WriteHeader(http.StatusUnauthorized)
-	_ = json.NewEncoder(w).Encode(metav1.Status{ // the client has gone, and cannot be told
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-		Code: http.StatusUnauthorized, Reason: metav1.StatusReasonUnauthorized, Message: message,
+		apiserver.RespondError(w, apierrors.NewUnauthorized(
+			"the server asks for the token that is in its kubeconfig: its path was printed at the start"))
 	})
 }
 

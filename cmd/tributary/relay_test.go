@@ -85,7 +85,7 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer := &authorizationv1.SubjectAccessReview{}
 		review(answer, func() { answer.Status.Allowed = answer.Spec.User == "alice" })
 	case token != "alice" && token != "relay":
-		refuse(w, "who are you?")
+		apiserver.RespondError(w, apierrors.NewUnauthorized("who are you?"))
 	default:
 		c.mu.Lock()
 		c.tokens[token]++

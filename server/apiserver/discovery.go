@@ -24,7 +24,7 @@ const aggregatedType = jsonType + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscov
 // serveDiscovery answers the requests of clients that do not know the resources yet.
 func serveDiscovery(w http.ResponseWriter, r *http.Request, resources []endpoint) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		respondError(w, plainJSON, apierror.Refused(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+		RespondError(w, apierror.Refused(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
 			"the server does not allow this method on the requested resource"))
 		return
 	}
@@ -52,7 +52,7 @@ func serveDiscovery(w http.ResponseWriter, r *http.Request, resources []endpoint
 		respondJSON(w, jsonType, found)
 		return
 	}
-	respondError(w, plainJSON, notFound(r.URL.Path))
+	RespondError(w, notFound(r.URL.Path))
 }
 
 // asksAggregated reports whether a client takes all groups in one document. Such clients name it

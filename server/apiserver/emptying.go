@@ -76,7 +76,7 @@ func (k *emptier[T]) consider(obj T) {
 		return
 	}
 	k.busy[name] = false
-	k.server.running.run(func() { k.run(k.namespaces.ended, name) })
+	k.server.running.Go(func() { k.run(k.namespaces.ended, name) })
 }
 
 // look finds the namespaces that were being deleted when the cache was filled, which no event tells

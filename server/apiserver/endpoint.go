@@ -71,7 +71,7 @@ func (e *resourceEndpoint[T]) begin(s *Server) {
 		}
 	})
 	if !e.serving.owned { // it has another writer's objects
-		s.running.run(func() { k.look(e.ended) })
+		s.running.Go(func() { k.look(e.ended) })
 	}
 }
 

@@ -65,7 +65,7 @@ func (s *Server) AllowOrigins(origins ...string) error {
 func (s *Server) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := s.gate.check(r); err != nil {
-			respondError(w, plainJSON, err)
+			RespondError(w, err)
 			return
 		}
 		next.ServeHTTP(w, r)

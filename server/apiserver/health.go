@@ -218,16 +218,10 @@ func (s *Server) serveHealth(w http.ResponseWriter, r *http.Request, check strin
 	respondBytes(w, "text/plain; charset=utf-8", code, []byte(body))
 }
 
-// healthCheck is the name of the health check that a request asks for.
-func healthCheck(r *http.Request) (name string, ok bool) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return "", false
-	}
-	switch name := strings.Trim(r.URL.Path, "/"); name {
-	case "healthz", "livez", "readyz":
-		return name, true
-	}
-	return "", false
+// IsHealthCheck reports whether a request asks for the health of a server, as kubelets do.
+func IsHealthCheck(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		slices.Contains([]string{"healthz", "livez", "readyz"}, strings.Trim(r.URL.Path, "/"))
 }
 
 // healthFor is the health that a read depends on. A watch from the version that its client has

@@ -41,7 +41,7 @@ func serveSwagger(w http.ResponseWriter, r *http.Request, resources []endpoint) 
 		doc, err = swaggerProtobuf(doc)
 	}
 	if err != nil {
-		respondError(w, plainJSON, err)
+		RespondError(w, err)
 		return
 	}
 	respondBytes(w, contentType, http.StatusOK, doc)

@@ -139,10 +139,7 @@ func envelope(kind metav1.TypeMeta, size int) []byte {
 }
 
 // marshalInto appends a message to head.
-func marshalInto(head []byte, m interface {
-	Size() int
-	MarshalToSizedBuffer([]byte) (int, error)
-}) ([]byte, error) {
+func marshalInto(head []byte, m message) ([]byte, error) {
 	size := m.Size()
 	whole := slices.Grow(head, size)[:len(head)+size]
 	_, err := m.MarshalToSizedBuffer(whole[len(head):])

@@ -17,6 +17,10 @@ func respondError(w http.ResponseWriter, f format, err error) {
 	respondStatus(w, f, status)
 }
 
+// RespondError answers with the Status of an error in JSON, for handlers around a [Server]. An
+// error that is no API status is a 503 or 504 if a context has ended, else a 500.
+func RespondError(w http.ResponseWriter, err error) { respondError(w, plainJSON, err) }
+
 // respondSuccess answers with a Status that tells of a success.
 func respondSuccess(c call, code int, details *metav1.StatusDetails) error {
 	doc, err := statusDocument(c.format, &metav1.Status{
@@ -41,7 +45,7 @@ func respondStatus(w http.ResponseWriter, f format, status *metav1.Status) {
 func respondJSON(w http.ResponseWriter, contentType string, value any) {
 	doc, err := json.Marshal(value)
 	if err != nil {
-		respondError(w, plainJSON, err)
+		RespondError(w, err)
 		return
 	}
 	respondBytes(w, contentType, http.StatusOK, doc)

@@ -18,6 +18,7 @@ import (
 	"github.com/tributary-go/tributary/metrics"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/internal/apierror"
+	"github.com/tributary-go/tributary/server/internal/entrance"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -44,7 +45,7 @@ type Server struct {
 	// closed ends with Close. It is a context so that those of requests can be joined with it.
 	closed  context.Context
 	close   context.CancelCauseFunc // call it with errClosed
-	running entrance                // of requests, and of namespaces that are emptied
+	running entrance.Entrance       // of requests, and of namespaces that are emptied
 }
 
 // described is a resource or a subresource as discovery and OpenAPI have it.
@@ -197,7 +198,7 @@ func (s *Server) Close() { s.close(errClosed) }
 // first.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.close(errClosed)
-	err := s.running.wait(ctx)
+	err := s.running.Wait(ctx)
 	for _, e := range s.endpoints() {
 		e.release()
 	}
@@ -224,7 +225,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if !s.admit(w, r) {
 		return
 	}
-	defer s.running.leave()
+	defer s.running.Leave()
 	if watch := s.begin(w, r); watch.run != nil {
 		ctx, cancel := endedBy(r.Context(), watch.ended)
 		defer cancel()
@@ -256,17 +257,17 @@ func endedBy(ctx, other context.Context) (context.Context, context.CancelFunc) {
 // another origin, to a question for the server's health, and to all others once it is closed.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) bool {
 	if err := s.gate.check(r); err != nil {
-		respondError(w, plainJSON, err)
+		RespondError(w, err)
 		return false
 	}
-	if check, ok := healthCheck(r); ok {
+	if IsHealthCheck(r) {
 		ctx, cancel := endedBy(r.Context(), s.closed)
 		defer cancel()
-		s.serveHealth(w, r.WithContext(ctx), check)
+		s.serveHealth(w, r.WithContext(ctx), strings.Trim(r.URL.Path, "/"))
 		return false
 	}
-	if s.closed.Err() != nil || !s.running.enter() {
-		respondError(w, plainJSON, context.Canceled)
+	if s.closed.Err() != nil || !s.running.Enter() {
+		RespondError(w, context.Canceled)
 		return false
 	}
 	return true
@@ -291,7 +292,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) (watch preparedWa
 	if question, ok := findReview(t); ok {
 		return s.answer(w, r, t, nil, question.serve)
 	}
-	respondError(w, plainJSON, notFound(r.URL.Path))
+	RespondError(w, notFound(r.URL.Path))
 	return watch
 }
 
@@ -307,7 +308,7 @@ func (s *Server) endpoints() []endpoint {
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, t Target, sample any, serve func(call) error) (watch preparedWatch) {
 	r, cancel, err := bounded(r)
 	if err != nil {
-		respondError(w, plainJSON, err)
+		RespondError(w, err)
 		return watch
 	}
 	defer cancel()

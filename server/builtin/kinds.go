@@ -100,7 +100,7 @@ func row[T store.Object](group, version, plural string, traits ...func(*anyResou
 	r.Kind.Fields = fields[name]
 	r.Rules = rules[name]
 	r.Rules.BuiltIn, r.Rules.UnconditionalUpdate, r.Rules.Generation = true, true, collection.CountSpec
-	r.View.Columns = append(columns[name], clusterColumns[name]...)
+	r.View.Columns = columns()[name]
 	for _, set := range traits {
 		set(&r)
 	}

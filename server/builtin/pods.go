@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,9 +21,9 @@ func Pods() apiserver.Resource[*corev1.Pod] {
 			{Name: "Status", Value: podStatus},
 			{Name: "Restarts", Value: podRestarts},
 			apiserver.AgeColumn[*corev1.Pod](),
-			{Name: "IP", Wide: true, Value: func(p *corev1.Pod) any { return orNone(p.Status.PodIP) }},
-			{Name: "Node", Wide: true, Value: func(p *corev1.Pod) any { return orNone(p.Spec.NodeName) }},
-			{Name: "Nominated Node", Wide: true, Value: func(p *corev1.Pod) any { return orNone(p.Status.NominatedNodeName) }},
+			{Name: "IP", Wide: true, Value: func(p *corev1.Pod) any { return cmp.Or(p.Status.PodIP, none) }},
+			{Name: "Node", Wide: true, Value: func(p *corev1.Pod) any { return cmp.Or(p.Spec.NodeName, none) }},
+			{Name: "Nominated Node", Wide: true, Value: func(p *corev1.Pod) any { return cmp.Or(p.Status.NominatedNodeName, none) }},
 			{Name: "Readiness Gates", Wide: true, Value: podGates},
 		},
 	}}
@@ -91,7 +92,7 @@ func podRestarts(p *corev1.Pod) any {
 // podGates is how many of a pod's readiness gates are open.
 func podGates(p *corev1.Pod) any {
 	if len(p.Spec.ReadinessGates) == 0 {
-		return orNone("")
+		return none
 	}
 	open := 0
 	for _, gate := range p.Spec.ReadinessGates {

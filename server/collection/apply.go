@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -55,7 +54,9 @@ func (c *Collection[T]) apply(namespace, name string, configuration []byte, forc
 		}
 		next, err := c.ownership.apply(stored, applied, c.options.Manager, force, by)
 		if err == nil {
-			err = c.objectToTwice(objections)
+			err = c.object(objections, func(twice ...error) error {
+				return apierror.BadRequest("error strict decoding YAML: %v", errors.Join(twice...))
+			})
 		}
 		if err == nil {
 			err = c.Kind().Place(namespace, next)
@@ -80,19 +81,6 @@ func (c *Collection[T]) apply(namespace, name string, configuration []byte, forc
 		})
 	})
 	return obj, created, err
-}
-
-// objectToTwice warns of keys that are there twice in a configuration, or refuses them.
-func (c *Collection[T]) objectToTwice(objections []error) error {
-	if c.options.FieldValidation == metav1.FieldValidationStrict && len(objections) > 0 {
-		return apierror.BadRequest("error strict decoding YAML: %v", errors.Join(objections...))
-	}
-	if c.objects() {
-		for _, objection := range objections {
-			c.warn(objection.Error())
-		}
-	}
-	return nil
 }
 
 // readApplied reads a configuration for the object of the given name. Objections are about keys

@@ -196,9 +196,10 @@ func evict(pods *Collection[*corev1.Pod], namespace, name string, options metav1
 		if err := pods.there(found, name); err != nil {
 			return d, err
 		}
-		if p := options.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != stored.ResourceVersion {
-			return d, pods.conflict(name, fmt.Errorf("the resource version in the precondition (%s) is not the stored one (%s)",
-				*p.ResourceVersion, stored.ResourceVersion))
+		if p := options.Preconditions; p != nil {
+			if err := pods.checkPreconditions(stored, metav1.Preconditions{ResourceVersion: p.ResourceVersion}); err != nil {
+				return d, err
+			}
 		}
 		next := stored.DeepCopy()
 		setTrue(next, corev1.PodCondition{

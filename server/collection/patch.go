@@ -88,7 +88,7 @@ func (c *Collection[T]) patched(stored T, kind types.PatchType, body []byte) (T,
 		}
 		objections = append(objections, Unknown(dropped)...)
 	}
-	return obj, c.object(objections)
+	return obj, c.object(objections, func(all ...error) error { return unfit(runtime.NewStrictDecodingError(all).Error()) })
 }
 
 // checkKind: no patch changes the kind. A strategic merge patch of a Go type is not asked.
@@ -110,9 +110,9 @@ func (c *Collection[T]) objects() bool {
 }
 
 // object warns of the objections of a strict reader, or refuses the object for them.
-func (c *Collection[T]) object(objections []error) error {
+func (c *Collection[T]) object(objections []error, refusal func(...error) error) error {
 	if c.options.FieldValidation == metav1.FieldValidationStrict && len(objections) > 0 {
-		return unfit(runtime.NewStrictDecodingError(objections).Error())
+		return refusal(objections...)
 	}
 	if c.objects() {
 		for _, objection := range objections {

@@ -1,14 +1,13 @@
 package crd
 
 import (
-	"bytes"
+	"context"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta/table"
+	"k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/jsonpath"
 
@@ -19,17 +18,21 @@ import (
 // fields are the selectable fields of a version.
 func fields(v version) (all []watchcache.Field[*document], err error) {
 	for _, f := range v.SelectableFields {
-		p, err := parsePath(f.JSONPath)
-		if err != nil {
-			return nil, err
+		path := jsonpath.New("").AllowMissingKeys(true)
+		if err := path.Parse("{" + f.JSONPath + "}"); err != nil {
+			return nil, fmt.Errorf("the JSON path %q cannot be parsed: %w", f.JSONPath, err)
 		}
+		var mu sync.Mutex // a path keeps its place while it is evaluated
 		all = append(all, watchcache.Field[*document]{
 			Label: strings.TrimPrefix(f.JSONPath, "."),
 			Value: func(obj *document) string {
-				if found, ok := p.find(obj); ok && found != nil {
-					return fmt.Sprint(found)
+				mu.Lock()
+				defer mu.Unlock()
+				found, err := path.FindResults(obj.Object)
+				if err != nil || len(found) == 0 || len(found[0]) == 0 || found[0][0].Interface() == nil {
+					return ""
 				}
-				return ""
+				return fmt.Sprint(found[0][0].Interface())
 			},
 		})
 	}
@@ -45,101 +48,38 @@ func columns(v version) (all []apiserver.Column[*document], err error) {
 			Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"],
 		}}
 	}
-	for _, c := range given {
-		p, err := parsePath(c.JSONPath)
+	for _, definition := range given {
+		c, err := newColumn(definition)
 		if err != nil {
 			return nil, err
 		}
-		if c.Description == "" {
-			c.Description = "Custom resource definition column (in JSONPath format): " + c.JSONPath
-		}
-		all = append(all, apiserver.Column[*document]{
-			Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Wide: c.Priority > 0,
-			Value: func(obj *document) any { return p.cell(c.Type, obj) },
-		})
+		all = append(all, c)
 	}
 	return all, nil
 }
 
-// path is a JSON path of a definition.
-type path struct {
-	mu     sync.Mutex // parsed keeps its place while it is evaluated
-	parsed *jsonpath.JSONPath
-}
-
-func parsePath(expression string) (*path, error) {
-	p := &path{parsed: jsonpath.New("").AllowMissingKeys(true)}
-	if err := p.parsed.Parse("{" + expression + "}"); err != nil {
-		return nil, fmt.Errorf("the JSON path %q cannot be parsed: %w", expression, err)
+// newColumn is a column by the API server's own code, of whose tables it is the second.
+func newColumn(definition apiextensionsv1.CustomResourceColumnDefinition) (c apiserver.Column[*document], err error) {
+	convertor, err := tableconvertor.New([]apiextensionsv1.CustomResourceColumnDefinition{definition})
+	if err != nil {
+		return c, err
 	}
-	return p, nil
-}
-
-// find returns the first value under the path.
-func (p *path) find(obj *document) (value any, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	found, err := p.parsed.FindResults(obj.Object)
-	if err != nil || len(found) == 0 || len(found[0]) == 0 {
-		return nil, false
+	table, err := convertor.ConvertToTable(context.Background(), &document{}, nil)
+	if err != nil {
+		return c, err
 	}
-	return found[0][0].Interface(), true
-}
-
-// cell is the first value under the path in the form of a type of OpenAPI; nil if it has none.
-func (p *path) cell(kind string, obj *document) any {
-	value, ok := p.find(obj)
-	if !ok {
-		return nil
-	}
-	switch typed := value.(type) {
-	case nil:
-		if kind != "string" {
-			return nil
-		}
-	case string:
-		switch kind {
-		case "string":
-			return typed
-		case "date":
-			return age(typed)
-		}
-	case int64:
-		switch kind {
-		case "integer":
-			return typed
-		case "number":
-			return float64(typed)
-		}
-	case float64:
-		switch kind {
-		case "integer":
-			return int64(typed)
-		case "number":
-			return typed
-		}
-	case bool:
-		if kind == "boolean" {
-			return typed
-		}
-	}
-	if kind != "string" {
-		return nil
-	}
-	var text bytes.Buffer
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.parsed.PrintResults(&text, []reflect.Value{reflect.ValueOf(value)}) != nil {
-		return nil
-	}
-	return text.String()
-}
-
-// age is how long ago a date was, as kubectl shows it.
-func age(date string) any {
-	var at metav1.Time
-	if err := at.UnmarshalQueryParameter(date); err != nil {
-		return "<invalid>"
-	}
-	return table.ConvertToHumanReadableDateType(at)
+	head := table.ColumnDefinitions[1]
+	var mu sync.Mutex // a path keeps its place while it is evaluated
+	return apiserver.Column[*document]{
+		Name: head.Name, Type: head.Type, Format: head.Format, Description: head.Description, Wide: head.Priority > 0,
+		Value: func(obj *document) any {
+			mu.Lock()
+			defer mu.Unlock()
+			table, err := convertor.ConvertToTable(context.Background(), obj, nil)
+			if err != nil || len(table.Rows) != 1 {
+				return nil
+			}
+			return table.Rows[0].Cells[1]
+		},
+	}, nil
 }

@@ -3,7 +3,6 @@ package crd
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,9 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	documents "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -97,11 +94,7 @@ func read(document []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if err := yaml.UnmarshalStrict(document, d); err != nil {
 		return nil, err
 	}
-	checked := &apiextensions.CustomResourceDefinition{}
-	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(completed(d), checked, nil); err != nil {
-		return nil, fmt.Errorf("%s: %w", d.Name, err)
-	}
-	if errs := validation.ValidateCustomResourceDefinition(context.Background(), checked); len(errs) > 0 {
+	if errs := validateDefinition(completed(d), nil); len(errs) > 0 {
 		return nil, fmt.Errorf("%s: %w", d.Name, errs.ToAggregate())
 	}
 	return d, nil

@@ -2,13 +2,13 @@ package crd
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/kube-openapi/pkg/util"
 
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/collection"
@@ -69,16 +69,9 @@ func describe(d *apiextensionsv1.CustomResourceDefinition, v version) (r apiserv
 		return r, fmt.Errorf("its OpenAPI: %w", err)
 	}
 	models := published.Components.Schemas
-	r.View.Schema = models[modelName(r.Kind)]
+	r.View.Schema = models[util.ToRESTFriendlyName(r.Kind.Group+"/"+r.Kind.Version+"."+r.Kind.Kind)]
 	r.Rules.Types, err = managedfields.NewTypeConverter(models, d.Spec.PreserveUnknownFields)
 	return r, err
-}
-
-// modelName is the name of the kind in OpenAPI: its group backwards, its version and its name.
-func modelName(k watchcache.Kind[*document]) string {
-	parts := strings.Split(k.Group, ".")
-	slices.Reverse(parts)
-	return strings.Join(append(parts, k.Version, k.Kind), ".")
 }
 
 func scaleAt(s apiextensionsv1.CustomResourceSubresourceScale) *collection.Scale {

@@ -67,12 +67,12 @@ func (r *Relay) startLocked(k *kind) (*kindCopy, error) {
 	if refused := r.copies[k.resource]; refused != nil {
 		before = refused.done
 	}
-	if !r.beginLocked(func() { c.run(ctx, before) }) {
+	if r.over.Err() != nil || !r.work.Go(func() { c.run(ctx, before) }) {
 		c.stop()
 		return nil, errClosed
 	}
 	if !r.following {
-		r.following = r.beginLocked(r.followRelease)
+		r.following = r.work.Go(r.followRelease)
 	}
 	c.idle = time.AfterFunc(r.linger, c.endIfUnused)
 	r.copies[k.resource] = c
@@ -303,7 +303,7 @@ func (c *kindCopy) note(class reflector.Class) {
 		c.refuseLocked(pause, fmt.Errorf("the upstream's list cannot be copied (%s)", class))
 	case unfit(class): // the copy heals, or stays marked
 	case class == reflector.NotFound:
-		c.relay.beginLocked(c.endIfGone)
+		c.relay.work.Go(c.endIfGone)
 	case refuses(status.Class) && time.Since(status.Since) >= refusalPatience:
 		c.refuseLocked(pause, fmt.Errorf("the upstream refuses the relay's watch (%s)", class))
 	}

@@ -13,6 +13,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/tributary-go/tributary/server/apiserver"
 )
 
 const (
@@ -128,7 +130,7 @@ func (d *documents) answer(w http.ResponseWriter, r *http.Request, err error) {
 		d.stale.ServeHTTP(w, r)
 		return
 	}
-	respond(w, err)
+	apiserver.RespondError(w, err)
 }
 
 // serve answers with the document, and says how old it is.
@@ -136,7 +138,7 @@ func (d *documents) serve(w http.ResponseWriter, r *http.Request) {
 	v, _ := variantOf(r)
 	doc := d.find(v)
 	if doc == nil { // dropped for newer ones
-		respond(w, apierrors.NewServiceUnavailable("the upstream does not answer"))
+		apiserver.RespondError(w, apierrors.NewServiceUnavailable("the upstream does not answer"))
 		return
 	}
 	for name, values := range doc.header {

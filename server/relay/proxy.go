@@ -144,7 +144,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !p.takes(r) {
-		respond(w, apierror.Refused(http.StatusForbidden, metav1.StatusReasonForbidden,
+		apiserver.RespondError(w, apierror.Refused(http.StatusForbidden, metav1.StatusReasonForbidden,
 			fmt.Sprintf("the relay cannot pass this request on to %s: your client certificate proves your name to the relay alone. "+
 				"Use a bearer token, or the upstream's own address", p.name)))
 		return
@@ -204,7 +204,7 @@ func isTrue(query url.Values, name string) bool {
 func (p *proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case p.over.Err() != nil:
-		respond(w, errClosed)
+		apiserver.RespondError(w, errClosed)
 	case r.Context().Err() != nil:
 		panic(http.ErrAbortHandler) // the client has gone
 	default:

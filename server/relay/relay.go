@@ -2,10 +2,8 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/server/apiserver"
+	"github.com/tributary-go/tributary/server/internal/entrance"
 )
 
 // Relay is an [http.Handler] that answers reads out of copies of an upstream, and passes other
@@ -35,8 +34,7 @@ type Relay struct {
 	endings   map[schema.GroupVersionResource]<-chan struct{} // closed with the newest that ended
 	refusals  map[schema.GroupVersionResource]uncopied
 	following bool // followRelease runs
-	closed    bool
-	work      sync.WaitGroup
+	work      entrance.Entrance
 
 	over   context.Context // ends with Shutdown
 	finish context.CancelFunc
@@ -73,7 +71,7 @@ func New(config *rest.Config, access func(next http.Handler) http.Handler, list 
 		refusals: map[schema.GroupVersionResource]uncopied{},
 	}
 	r.over, r.finish = context.WithCancel(context.Background())
-	if r.upstream, err = newUpstream(config, r.begin); err != nil {
+	if r.upstream, err = newUpstream(config, r.work.Go); err != nil {
 		return nil, err
 	}
 	if r.edge, err = apiserver.NewServer(); err != nil {
@@ -110,7 +108,7 @@ type copied struct {
 
 func (r *Relay) route(w http.ResponseWriter, req *http.Request) {
 	if err := ambiguous(req); err != nil {
-		respond(w, err)
+		apiserver.RespondError(w, err)
 		return
 	}
 	if isHealthCheck(req.URL.Path) {
@@ -118,7 +116,7 @@ func (r *Relay) route(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if r.over.Err() != nil {
-		respond(w, errClosed)
+		apiserver.RespondError(w, errClosed)
 		return
 	}
 	if k := r.kindFor(req); k != nil {
@@ -153,7 +151,7 @@ func (r *Relay) serveRead(w http.ResponseWriter, req *http.Request) {
 	}
 	switch {
 	case err != nil:
-		respond(w, err)
+		apiserver.RespondError(w, err)
 	case !answered:
 		r.passOn(w, req)
 	case !r.proxy.takes(req):
@@ -258,42 +256,18 @@ func (r *Relay) inScope(asked read) bool {
 	return ok && s.covers(asked)
 }
 
-// begin runs do in a goroutine that Shutdown waits for. It is false once that has been called.
-func (r *Relay) begin(do func()) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.beginLocked(do)
-}
-
-func (r *Relay) beginLocked(do func()) bool {
-	if !r.closed {
-		r.work.Go(do)
-	}
-	return !r.closed
-}
-
 // Shutdown refuses new requests with a 503, ends all watches properly, and then all copies. Streams
 // that are passed on, such as logs and exec, are cut. It returns the error of ctx if that ends
 // first. The Shutdown of the http.Server waits for other requests.
 func (r *Relay) Shutdown(ctx context.Context) error {
 	r.finish()
 	err := r.edge.Shutdown(ctx)
-	r.mu.Lock()
-	r.closed = true
+	r.mu.Lock() // no copy starts any more
 	for _, c := range r.copies {
 		c.endLocked(ended, errClosed)
 	}
 	r.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		r.work.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		err = errors.Join(err, ctx.Err())
-	}
+	err = errors.Join(err, r.work.Wait(ctx))
 	r.proxy.close()
 	return err
 }
@@ -312,21 +286,4 @@ func isHealthCheck(path string) bool {
 		return true
 	}
 	return false
-}
-
-// respond answers with the Status of an error.
-func respond(w http.ResponseWriter, err error) {
-	var known apierrors.APIStatus
-	status := apierrors.NewServiceUnavailable("the client has gone").ErrStatus // it is not read
-	if errors.As(err, &known) {
-		status = known.Status()
-	}
-	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-cache, private")
-	w.WriteHeader(int(status.Code))
-	_ = json.NewEncoder(w).Encode(status) // the client has gone, and cannot be told
 }

@@ -75,6 +75,7 @@ func NewCache[T store.Object](kind Kind[T], options ...Option) (*Cache[T], error
 		kind: kind, config: config, work: newWork(), revision: config.revision, window: newWindow[T](config), born: time.Now(),
 		encodings: encodings{most: config.windowBytes / 4},
 		listings:  listings[T]{bytes: config.listBytes},
+		dispatch:  newDispatch[T](),
 	}
 	if config.upstream != nil {
 		c.proof = &proof[T]{

@@ -3,10 +3,11 @@ package watchcache
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/tributary-go/tributary/server/internal/entrance"
 )
 
 // Close ends the cache, and returns once no goroutine of its own is left. Watches and waits under
@@ -14,10 +15,11 @@ import (
 // [Cache.Snapshot] stays readable. Close may be called more than once. Its caller is the cache's
 // owner, which no longer serves it.
 func (c *Cache[T]) Close() {
-	c.work.stop()
+	c.work.over.Store(true)
+	c.work.cancel()
 	c.SendBookmarks() // all watchers look, and find the cache closed
 	c.changed.Broadcast()
-	c.work.running.Wait()
+	_ = c.work.running.Wait(context.Background()) // which has no end
 }
 
 // closed is the error of a read, once the cache is closed.
@@ -41,8 +43,7 @@ type work struct {
 	over    atomic.Bool     // each look of a watcher reads it: Err of a context may take a lock
 	ctx     context.Context // ends with the cache
 	cancel  context.CancelFunc
-	mu      sync.Mutex // no goroutine begins while it is held
-	running sync.WaitGroup
+	running entrance.Entrance
 }
 
 func newWork() *work {
@@ -52,20 +53,4 @@ func newWork() *work {
 }
 
 // begin runs do in a goroutine. It is false, and do is not run, if the cache is closed.
-func (w *work) begin(do func()) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.over.Load() {
-		return false
-	}
-	w.running.Go(do)
-	return true
-}
-
-// stop has no goroutine begin any more, and ends the context of the others.
-func (w *work) stop() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.over.Store(true)
-	w.cancel()
-}
+func (w *work) begin(do func()) bool { return !w.over.Load() && w.running.Go(do) }

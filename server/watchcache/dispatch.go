@@ -13,8 +13,20 @@ import (
 // watcher. The cache's mu guards it.
 type dispatch[T store.Object] struct {
 	everything lane[T]
-	triggers   []*trigger[T]          // by key, by field, and of selections without an equality
-	labels     map[string]*trigger[T] // by label
+	triggers   map[source]*trigger[T] // by key, by field, and of selections without an equality
+	labels     map[source]*trigger[T] // by label
+}
+
+func newDispatch[T store.Object]() dispatch[T] {
+	return dispatch[T]{triggers: map[source]*trigger[T]{}, labels: map[source]*trigger[T]{}}
+}
+
+// among are the triggers with which that of a source is.
+func (d *dispatch[T]) among(s source) map[source]*trigger[T] {
+	if s.kind == byLabel {
+		return d.labels
+	}
+	return d.triggers
 }
 
 // trigger tells objects apart by one value.
@@ -66,26 +78,11 @@ func (d *dispatch[T]) laneOf(s *selection[T], w *window[T]) *lane[T] {
 }
 
 func (d *dispatch[T]) trigger(e *equality[T]) *trigger[T] {
-	if e.source.kind == byLabel {
-		if t := d.labels[e.source.label]; t != nil {
-			return t
-		}
+	all := d.among(e.source)
+	if all[e.source] == nil {
+		all[e.source] = &trigger[T]{source: e.source, of: e.of, lanes: map[string]*lane[T]{}}
 	}
-	for _, t := range d.triggers {
-		if t.source == e.source {
-			return t
-		}
-	}
-	t := &trigger[T]{source: e.source, of: e.of, lanes: map[string]*lane[T]{}}
-	if e.source.kind != byLabel {
-		d.triggers = append(d.triggers, t)
-		return t
-	}
-	if d.labels == nil {
-		d.labels = map[string]*trigger[T]{}
-	}
-	d.labels[e.source.label] = t
-	return t
+	return all[e.source]
 }
 
 // remove takes out a lane without members.
@@ -104,18 +101,8 @@ func (d *dispatch[T]) remove(l *lane[T]) {
 	if delete(lanes, key); l.keep != nil && len(lanes) == 0 {
 		delete(t.narrower, l.value)
 	}
-	if len(t.lanes)+len(t.narrower) > 0 {
-		return
-	}
-	if t.source.kind == byLabel {
-		delete(d.labels, t.source.label)
-		return
-	}
-	for i, other := range d.triggers {
-		if other == t {
-			d.triggers = append(d.triggers[:i:i], d.triggers[i+1:]...)
-			return
-		}
+	if len(t.lanes)+len(t.narrower) == 0 {
+		delete(d.among(t.source), t.source)
 	}
 }
 
@@ -202,7 +189,7 @@ func (d *dispatch[T]) enterLabels(c *change[T], into func(*lane[T], effect)) {
 		return
 	}
 	for label := range is {
-		if t := d.labels[label]; t != nil {
+		if t := d.labels[source{byLabel, label}]; t != nil {
 			t.enter(c, into)
 		}
 	}
@@ -210,7 +197,7 @@ func (d *dispatch[T]) enterLabels(c *change[T], into func(*lane[T], effect)) {
 		if _, seen := is[label]; seen {
 			continue
 		}
-		if t := d.labels[label]; t != nil {
+		if t := d.labels[source{byLabel, label}]; t != nil {
 			t.enter(c, into)
 		}
 	}

@@ -16,7 +16,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// text has the names of groups in its first line, and then a type on each line. A test writes it.
+// text has the names of groups in its first line, and then a type on each line: a schema of OpenAPI
+// by its name. A test writes it.
 //
 //go:embed types.json
 var text string
@@ -41,7 +42,7 @@ var read = sync.OnceValue(func() (c contents) {
 })
 
 // opening is the beginning of every type.
-const opening = `{"Name":"`
+const opening = `{"`
 
 // For returns the types of a kind; ok is false for kinds that client-go does not have. It is cheap:
 // the types are read when an object is converted first.
@@ -63,11 +64,15 @@ func (c contents) parse(name string, kind schema.GroupVersionKind) managedfields
 		if all[name] != nil || strings.HasPrefix(name, "__untyped_") { // which the library has
 			return
 		}
-		var d definition
-		if err := json.Unmarshal([]byte(c.types[name]), &d); err != nil {
+		if err := json.Unmarshal([]byte(c.types[name]), &all); err != nil {
 			panic(fmt.Sprintf("fieldtypes: %s: %v", name, err)) // TestTypes reads them all
 		}
-		all[name] = d.openAPI()
+		for field, property := range all[name].Properties {
+			if number, ok := property.Default.(float64); ok { // there are integers alone
+				property.Default = int64(number)
+				all[name].Properties[field] = property
+			}
+		}
 		for _, part := range strings.Split(c.types[name], referring)[1:] {
 			referred, _, _ := strings.Cut(part, `"`)
 			add(referred)
@@ -85,7 +90,7 @@ func (c contents) parse(name string, kind schema.GroupVersionKind) managedfields
 }
 
 // referring stands before the name of a field's type.
-const referring = `"Named":"`
+const referring = `"$ref":"#/definitions/`
 
 // Choose converts each object by the types that pick returns for it.
 func Choose(pick func(runtime.Object) managedfields.TypeConverter) managedfields.TypeConverter {

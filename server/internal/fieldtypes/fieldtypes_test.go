@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 var update = flag.Bool("update", false, "write types.json anew")
@@ -92,7 +93,7 @@ func write(t *testing.T, names map[schema.GroupVersionKind]string, known map[str
 		packages[kind.Group] = strings.TrimSuffix(name, "."+kind.Version+"."+kind.Kind)
 	}
 	for _, def := range known {
-		line, err := json.Marshal(def)
+		line, err := json.Marshal(map[string]*spec.Schema{def.Name: def.openAPI()})
 		require.NoError(t, err)
 		lines = append(lines, string(line))
 	}
@@ -102,7 +103,7 @@ func write(t *testing.T, names map[schema.GroupVersionKind]string, known map[str
 	require.NoError(t, os.WriteFile("types.json", []byte(string(first)+"\n"+strings.Join(lines, "\n")+"\n"), 0o644))
 }
 
-// wired are the types of one of the library's schemas, as types.json has them, by name. They pass
+// wired are the types of one of the library's schemas, by name. They pass
 // through YAML, so that no type of the library is named: its path is not the same in all releases.
 func wired(t *testing.T, schema any) map[string]definition {
 	t.Helper()

@@ -4,10 +4,10 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/util"
 )
 
 // Kind is a kind of objects.
@@ -118,9 +118,7 @@ func (m models) kind(k Kind) string {
 
 // custom describes a custom resource.
 func (m models) custom(k Kind) string {
-	parts := strings.Split(k.Group, ".")
-	slices.Reverse(parts)
-	name := strings.Join(append(parts, k.Version, k.Kind), ".")
+	name := util.ToRESTFriendlyName(k.Group + "/" + k.Version + "." + k.Kind)
 	if _, known := m[name]; known {
 		return name
 	}

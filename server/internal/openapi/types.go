@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"k8s.io/kube-openapi/pkg/util"
 )
 
 // schema is a part of an OpenAPI document.
@@ -186,10 +188,7 @@ func modelName(t reflect.Type) string {
 	if named, ok := reflect.Zero(t).Interface().(interface{ OpenAPIModelName() string }); ok {
 		return named.OpenAPIModelName()
 	}
-	domain, below, _ := strings.Cut(t.PkgPath(), "/")
-	parts := strings.Split(domain, ".")
-	slices.Reverse(parts)
-	return strings.Join(append(parts, strings.ReplaceAll(below, "/", "."), t.Name()), ".")
+	return util.ToRESTFriendlyName(t.PkgPath() + "." + t.Name())
 }
 
 func pointed(t reflect.Type) reflect.Type {

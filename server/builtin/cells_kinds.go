@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -9,18 +10,71 @@ import (
 	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// first joins some texts, and counts the others.
-func first(texts []string, some int, separator string) string {
-	if len(texts) <= some {
-		return strings.Join(texts, separator)
+// These are the cells that are more than a line of columns.txt.
+
+func ingressHosts(rules []networkingv1.IngressRule) string {
+	const most = 3
+	var hosts []string
+	for _, rule := range rules {
+		if rule.Host != "" {
+			hosts = append(hosts, rule.Host)
+		}
 	}
-	return fmt.Sprintf("%s + %d more...", strings.Join(texts[:some], separator), len(texts)-some)
+	switch {
+	case len(hosts) == 0:
+		return "*"
+	case len(rules) > most:
+		return fmt.Sprintf("%s + %d more...", strings.Join(hosts[:min(most, len(hosts))], ","), len(rules)-most)
+	}
+	return strings.Join(hosts, ",")
+}
+
+func nodeRoles(labels map[string]string) string {
+	const prefix, single = "node-role.kubernetes.io/", "kubernetes.io/role"
+	var roles []string
+	for key, value := range labels {
+		if role, ok := strings.CutPrefix(key, prefix); ok && role != "" {
+			roles = append(roles, role)
+		} else if key == single && value != "" {
+			roles = append(roles, value)
+		}
+	}
+	slices.Sort(roles)
+	return cmp.Or(strings.Join(slices.Compact(roles), ","), none)
+}
+
+func accessModes(given []corev1.PersistentVolumeAccessMode) string {
+	short := map[corev1.PersistentVolumeAccessMode]string{
+		corev1.ReadWriteOnce: "RWO", corev1.ReadOnlyMany: "ROX", corev1.ReadWriteMany: "RWX", corev1.ReadWriteOncePod: "RWOP",
+	}
+	var modes []string
+	for _, mode := range given {
+		modes = append(modes, short[mode])
+	}
+	return strings.Join(modes, ",")
+}
+
+func externalIP(s *corev1.Service) string {
+	addresses := slices.Clone(s.Spec.ExternalIPs)
+	switch s.Spec.Type {
+	case corev1.ServiceTypeExternalName:
+		return s.Spec.ExternalName
+	case corev1.ServiceTypeLoadBalancer:
+		var assigned []string
+		for _, a := range s.Status.LoadBalancer.Ingress {
+			assigned = append(assigned, cmp.Or(a.IP, a.Hostname))
+		}
+		return cmp.Or(strings.Join(append(assigned, addresses...), ","), "<pending>")
+	}
+	return cmp.Or(strings.Join(addresses, ","), none)
 }
 
 //lint:ignore SA1019 deprecated, and served by kube-apiserver
@@ -44,6 +98,16 @@ func endpointAddresses(subsets []corev1.EndpointSubset) string {
 	return first(all, 3, ",")
 }
 
+const unset = "<unset>"
+
+func sliceAddresses(endpoints []discoveryv1.Endpoint) string {
+	var all []string
+	for _, e := range endpoints {
+		all = append(all, e.Addresses...)
+	}
+	return cmp.Or(first(all, 3, ","), unset)
+}
+
 func slicePorts(ports []discoveryv1.EndpointPort) string {
 	var all []string
 	for _, port := range ports {
@@ -56,38 +120,29 @@ func slicePorts(ports []discoveryv1.EndpointPort) string {
 			all = append(all, "*")
 		}
 	}
-	return orUnset(first(all, 3, ","))
+	return cmp.Or(first(all, 3, ","), unset)
 }
 
-// quotaUse is what a quota counts, of limits or of everything else.
-func quotaUse(q *corev1.ResourceQuota, limits bool) string {
+// quotaUse has the counts of a quota, of limits or of everything else.
+func quotaUse(s corev1.ResourceQuotaStatus, limits bool) string {
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
+	for _, name := range slices.Sorted(maps.Keys(s.Hard)) {
 		if strings.HasPrefix(string(name), "limits.") == limits {
-			used, hard := q.Status.Used[name], q.Status.Hard[name]
+			used, hard := s.Used[name], s.Hard[name]
 			all = append(all, fmt.Sprintf("%s: %s/%s", name, used.String(), hard.String()))
 		}
 	}
 	return strings.Join(all, ", ")
 }
 
-func certificateState(c *certificatesv1.CertificateSigningRequest) string {
-	has := func(t certificatesv1.RequestConditionType) bool {
-		return slices.ContainsFunc(c.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == t })
+func controller(owners []metav1.OwnerReference) string {
+	for _, owner := range owners {
+		if value(owner.Controller) {
+			kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
+			return strings.ToLower(kind.String()) + "/" + owner.Name
+		}
 	}
-	state := "Pending"
-	if has(certificatesv1.CertificateDenied) {
-		state = "Denied"
-	} else if has(certificatesv1.CertificateApproved) {
-		state = "Approved"
-	}
-	if has(certificatesv1.CertificateFailed) {
-		state += ",Failed"
-	}
-	if len(c.Status.Certificate) > 0 {
-		state += ",Issued"
-	}
-	return state
+	return none
 }
 
 // scalingTargets are the metrics of an autoscaler, each as current/target.
@@ -100,7 +155,7 @@ func scalingTargets(specs []autoscalingv2.MetricSpec, statuses []autoscalingv2.M
 		}
 		all = append(all, scalingTarget(spec, status))
 	}
-	return orNone(first(all, 2, ", "))
+	return cmp.Or(first(all, 2, ", "), none)
 }
 
 func scalingTarget(spec autoscalingv2.MetricSpec, status autoscalingv2.MetricStatus) string {

@@ -36,7 +36,7 @@ type (
 	}
 )
 
-// openAPI is a type in the form that the library takes, without unions, which it does not use.
+// openAPI is a type as types.json has it, without unions, which the library does not use.
 func (a atom) openAPI() *spec.Schema {
 	made := &spec.Schema{}
 	switch {
@@ -56,11 +56,7 @@ func (a atom) openAPI() *spec.Schema {
 		made.Typed("object", "")
 		for _, f := range a.Map.Fields {
 			of := f.Type.openAPI()
-			if of.Default = f.Default; f.Default != nil {
-				if number, ok := f.Default.(float64); ok { // there are integers alone
-					of.Default = int64(number)
-				}
-			}
+			of.Default = f.Default
 			made.SetProperty(f.Name, *of)
 		}
 		made.AdditionalProperties = &spec.SchemaOrBool{}
