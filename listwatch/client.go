@@ -82,8 +82,23 @@ func (c *clientSource[T]) listWatch() *ListWatch[T] {
 			return holding.listWatch()
 		},
 		unshared: func() *ListWatch[T] { return c.unshared().listWatch() },
+		passing:  func() *ListWatch[T] { return c.passing().listWatch() },
+	}
+	if c.decoder.memo != nil {
+		lw.pass = c.decoder.memo.Pass
 	}
 	return lw
+}
+
+// passing is the source for a reader that keeps no object.
+func (c *clientSource[T]) passing() *clientSource[T] {
+	if c.decoder.memo == nil {
+		return c
+	}
+	decoder, passing := *c.decoder, *c
+	decoder.memo = decoder.memo.Passing()
+	passing.decoder = &decoder
+	return &passing
 }
 
 // unshared is the source for [ListWatch.Unshared].

@@ -82,10 +82,18 @@ type ListWatch[T store.Object] struct {
 	sharing     func() SharingStats // nil if nothing is decoded
 	// holding is nil if nothing is decoded.
 	holding func(held heldCopy[T]) ListerWatcher[T]
-	// unshared is nil if nothing is decoded.
-	unshared func() *ListWatch[T]
+	// unshared is nil if nothing is decoded, and so is passing, for a reader that keeps no object.
+	unshared, passing func() *ListWatch[T]
+	// pass tells this very source that its reader keeps no object; nil if nothing is shared.
+	pass func()
 	// encoded is nil if objects are not checked as bytes.
 	encoded func() *ListWatch[*store.Encoded]
+}
+
+func (lw *ListWatch[T]) passes() {
+	if lw.pass != nil {
+		lw.pass()
+	}
 }
 
 // List implements [ListerWatcher].

@@ -252,27 +252,8 @@ func requireForgotten[T store.Object](t *testing.T, lw *listwatch.ListWatch[T], 
 // job's pods share what no other job has.
 func TestWhatIsGoneIsForgotten(t *testing.T) {
 	skipUnderRace(t)
-	const pods, ofJob, left = 4000, 4, 10
-	random := rand.New(rand.NewPCG(1, 2))
-	own := func() string { return unlikely(random) }
-	list := podList(0)
-	for i := range pods {
-		if i%ofJob > 0 {
-			pod := list.Items[i-1].DeepCopy()
-			pod.ObjectMeta = large(i, i+1)
-			list.Items = append(list.Items, *pod)
-			continue
-		}
-		pod := corev1.Pod{ObjectMeta: large(i, i+1)}
-		for range 3 {
-			c := corev1.Container{Name: own(), Image: own(), Args: []string{own(), own()}, WorkingDir: own()}
-			for range 8 {
-				c.Env = append(c.Env, corev1.EnvVar{Name: own(), Value: own()})
-			}
-			pod.Spec.Containers = append(pod.Spec.Containers, c)
-		}
-		list.Items = append(list.Items, pod)
-	}
+	const pods, left = 4000, 10
+	list := podsOfJobs(pods)
 	var gone []watch.Event
 	for i := range pods - left {
 		pod := list.Items[i].DeepCopy()
@@ -281,13 +262,13 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 	}
 	handler := answerBoth(protobufType, encode(t, protobufType, v1Version, list), frames(t, protobufType, v1Version, gone...))
 	client := clientset(t, serve(t, handler)).CoreV1().RESTClient()
-	held := func(options ...listwatch.Option) uint64 {
+	held := func(options ...listwatch.Option) int {
 		copied := store.NewIndexer[*corev1.Pod]()
 		before := heap()
 		lw := listwatch.FromClient[corev1.Pod](client, "pods", options...)
 		follow(t, lw.Holding(func(key string) (*corev1.Pod, bool) { return copied.Snapshot().Get(key) }), copied)
+		held := int(heap()) - int(before)
 		require.Equal(t, left, copied.Snapshot().Len())
-		held := heap() - before
 		runtime.KeepAlive(lw)
 		return held
 	}
@@ -295,4 +276,59 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 	plain, shared := held(listwatch.WithoutSharing()), held()
 	t.Logf("%d KB, %d KB with sharing", plain/1000, shared/1000)
 	require.Less(t, shared, plain+300_000, "the memory of a living kind")
+}
+
+// podsOfJobs are alike by fours, and share nothing beside that.
+func podsOfJobs(n int) *corev1.PodList {
+	random := rand.New(rand.NewPCG(1, 2))
+	own := func() string { return unlikely(random) }
+	list := podList(0)
+	for i := range n {
+		pod := &corev1.Pod{}
+		if i%4 > 0 {
+			pod = list.Items[i-1].DeepCopy()
+		}
+		for len(pod.Spec.Containers) < 3 {
+			c := corev1.Container{Name: own(), Image: own(), Args: []string{own(), own()}, WorkingDir: own()}
+			for range 8 {
+				c.Env = append(c.Env, corev1.EnvVar{Name: own(), Value: own()})
+			}
+			pod.Spec.Containers = append(pod.Spec.Containers, c)
+		}
+		pod.ObjectMeta = large(i, i+1)
+		list.Items = append(list.Items, *pod)
+	}
+	return list
+}
+
+// TestAProjectionTakesNoMoreThanPlainDecoding: nothing stays of what the projection drops, unless
+// another copy has it.
+func TestAProjectionTakesNoMoreThanPlainDecoding(t *testing.T) {
+	skipUnderRace(t)
+	const pods = 2000
+	client := clientset(t, serve(t, answerBoth(protobufType, encode(t, protobufType, v1Version, podsOfJobs(pods)), nil))).CoreV1().RESTClient()
+	held := func(options ...listwatch.Option) int {
+		copied := store.NewIndexer[*corev1.Pod]()
+		before := heap()
+		lw := listwatch.Project(listwatch.FromClient[corev1.Pod](client, "pods", options...), func(p *corev1.Pod) *corev1.Pod {
+			return &corev1.Pod{ObjectMeta: p.ObjectMeta}
+		}, listwatch.ReadOnly())
+		follow(t, lw, copied)
+		held := int(heap()) - int(before)
+		require.Equal(t, pods, copied.Snapshot().Len())
+		runtime.KeepAlive(lw)
+		return held
+	}
+	held() // connections
+	plain, shared := held(listwatch.WithoutSharing()), held()
+	t.Logf("%d KB, %d KB with sharing", plain/1000, shared/1000)
+	require.Less(t, shared, plain+300_000)
+
+	whole := listwatch.FromClient[corev1.Pod](client, "pods")
+	copied := store.NewIndexer[*corev1.Pod]()
+	follow(t, whole, copied)
+	known := whole.Sharing().Entries
+	held()
+	require.GreaterOrEqual(t, whole.Sharing().Entries, known, "a copy of whole objects goes on sharing")
+	runtime.KeepAlive(copied)
 }

@@ -81,6 +81,11 @@ func Labels(selector labels.Selector) FuncsOption {
 // The options of the adapters to client-go have no exported names: see their package.
 func init() {
 	adapters.AsClientGo = funcsOption(func(o *options) { o.asClientGo = true })
+	adapters.Pass = func(source any) {
+		if passing, ok := source.(interface{ passes() }); ok {
+			passing.passes()
+		}
+	}
 	adapters.Shard = func(selector string) any { return shardOption(selector) }
 	adapters.Narrow = func(labelSelector, fieldSelector string) any {
 		return funcsOption(func(o *options) {

@@ -42,6 +42,9 @@ func Project[T, U store.Object](source ListerWatcher[T], project func(T) U, opti
 		panic("listwatch: Project: the function is nil")
 	}
 	readOnly := isReadOnly("Project", optionList)
+	if decoding, ok := source.(*ListWatch[T]); ok && decoding.passing != nil {
+		source = decoding.passing()
+	}
 	p := projection[T, U]{source: source, project: project, copier: copierFor(source, readOnly)}
 	lw := &ListWatch[U]{list: p.list, watch: p.watch, private: !readOnly && !p.copier.needed}
 	lw.collection, lw.noWatchList, lw.nameless = collectionOf(source), !watchlist.Supported(source), adapters.KeepsNameless(source)

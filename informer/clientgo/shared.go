@@ -106,7 +106,7 @@ func fromClientGo(lw cache.ListerWatcher) listwatch.ListerWatcher[Object] {
 func newInformer(
 	source listwatch.ListerWatcher[Object], shares bool, example runtime.Object, resync time.Duration, optionList ...informer.Option,
 ) *shared[Object] {
-	check := &checked{want: reflect.TypeOf(example), shares: shares}
+	check := &checked{want: reflect.TypeOf(example), shares: shares, source: source}
 	errs := newWatchErrors(example)
 	s := newShared[Object](informer.New(
 		watched(listwatch.Intercept(source, check.list, check.watch), errs), optionList...))

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/listwatch"
@@ -34,8 +35,9 @@ type checked struct {
 	transform atomic.Pointer[cache.TransformFunc]
 	shard     atomic.Pointer[shardSelector]
 	started   atomic.Bool
-	leavesOut atomic.Bool  // the transform or the shard has left objects out
-	slims     atomic.Int32 // objects of which the transform has dropped the managed fields alone
+	leavesOut atomic.Bool // the transform or the shard has left objects out
+	source    any         // which the transform is told of, if it shares
+	effect    effect      // of the transform
 }
 
 // shardSelector is the part of sharding.Selector that decides.
@@ -134,32 +136,50 @@ func (c *checked) object(op, event string, obj Object) (Object, error) {
 	}
 	if c.shares {
 		content.Share(object, shared)
-		c.advise(object, shared)
+		c.look(object, shared)
 	}
 	return object, nil
 }
 
-const (
-	// slimsEnough is after how many objects a transform is said to drop the managed fields alone.
-	slimsEnough = 20
-	slimsNot    = -1
-)
+// lookedAt is how many objects with managed fields show what a transform does.
+const lookedAt = 20
 
-// advise logs, once, that a transform drops the managed fields and nothing else, as far as can be
-// seen: most programs have one, and the decoder does that without a copy. It is advice alone, since
-// the next object may be the one that the transform was written for.
-func (c *checked) advise(object, from Object) {
-	switch seen := c.slims.Load(); {
-	case seen == slimsNot || len(from.GetManagedFields()) == 0:
-	case !isSlim(object, from):
-		c.slims.Store(slimsNot)
-	case seen+1 < slimsEnough:
-		c.slims.Add(1)
-	default:
-		c.slims.Store(slimsNot)
+// effect is what a transform does to the first objects.
+type effect struct {
+	looked     atomic.Int32
+	more       atomic.Bool  // it does more than to drop the managed fields
+	came, kept atomic.Int64 // bytes
+}
+
+// look takes in an object that was transformed. If little is left of the first ones, what all of
+// them have in common is not remembered: it would take more memory than they do. If only the
+// managed fields were dropped, the log says, once, that the decoder does that without a copy. It is
+// advice alone, since the next object may be the one that the transform was written for.
+func (c *checked) look(object, from Object) {
+	e := &c.effect
+	if e.looked.Load() >= lookedAt || len(from.GetManagedFields()) == 0 {
+		return
+	}
+	if !isSlim(object, from) {
+		e.more.Store(true)
+	}
+	came, kept := e.came.Add(sizeOf(from)), e.kept.Add(sizeOf(object))
+	switch {
+	case e.looked.Add(1) != lookedAt:
+	case 4*kept < came:
+		adapters.Pass(c.source)
+	case !e.more.Load():
 		klog.Background().Info("The transform seems to drop the managed fields alone: the option listwatch.DropManagedFields does so without a copy of each object",
 			"type", fmt.Sprintf("%T", object))
 	}
+}
+
+// sizeOf is the size of an object in protobuf, and zero if it has no such form.
+func sizeOf(object Object) int64 {
+	if sized, ok := object.(interface{ Size() int }); ok {
+		return int64(sized.Size())
+	}
+	return 0
 }
 
 // isSlim reports whether an object is another one without its managed fields. They share memory.

@@ -10,6 +10,8 @@ var (
 	// Narrow returns a listwatch.FuncsOption. It selects the objects of both selectors among those
 	// of the options before it.
 	Narrow func(labelSelector, fieldSelector string) any
+	// Pass tells a source that its reader keeps little of each object: see sharing.Memo.Pass.
+	Pass func(source any)
 	// Shard returns a listwatch.FuncsOption. It selects the objects of a shard, by the text of a
 	// sharding.Selector, and panics if that is none.
 	Shard func(selector string) any

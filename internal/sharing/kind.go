@@ -217,6 +217,25 @@ func (k *common) age() {
 	}
 }
 
+// forget gives up all values, unless some collection keeps its objects.
+func (k *common) forget() {
+	k.sizing.Lock()
+	kept := k.all.bytes > 0
+	k.sizing.Unlock()
+	if kept {
+		return
+	}
+	k.mu.Lock()
+	sites := k.sites
+	k.mu.Unlock()
+	for _, s := range sites {
+		s.forget(k)
+	}
+	for i := range k.idle {
+		k.idle[i].Store(nil)
+	}
+}
+
 // kept and forgot count entries and the bytes of wire that they stand for.
 func (k *common) kept(size int) {
 	k.bytes.Add(int64(size + entryBytes))

@@ -14,6 +14,8 @@ import (
 type Memo struct {
 	*common
 	size *size // that the kind knows; under mu
+	// passing: the collection keeps none of its objects, but what a program makes of them.
+	passing bool
 
 	mu      sync.Mutex // of the next four
 	stats   Stats      // but for Entries and Held
@@ -33,6 +35,23 @@ type Stats struct {
 
 // New makes an empty memo that shares with no other. It fails as [Of] does.
 func New() (*Memo, error) { return newMemo(defaultLimits) }
+
+// Passing is a memo of the same kind, whose collection passes.
+func (m *Memo) Passing() *Memo {
+	other := m.join()
+	other.Pass()
+	return other
+}
+
+// Pass tells the memo that its collection keeps none of its objects, but what a program makes of
+// them. The memo helps to decode a list, and is forgotten with its end: what the objects have in
+// common would else be all that stays of them.
+func (m *Memo) Pass() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.passing, m.listed = true, size{}
+	m.resize(m.size, m.listed)
+}
 
 func newMemo(l limits) (*Memo, error) {
 	hash, err := ProcessHash()
@@ -58,6 +77,10 @@ func (m *Memo) Stats() Stats {
 func (m *Memo) Listed(objects, bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.passing {
+		m.forget()
+		return
+	}
 	m.listed.objects = max(objects, m.listed.objects-m.listed.objects/8)
 	m.listed.bytes = max(bytes, m.listed.bytes-m.listed.bytes/8)
 	m.arrived = 0
@@ -70,7 +93,7 @@ func (m *Memo) Moved(bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.listed.bytes == 0 {
-		return // it arrives still
+		return // it arrives still, or passes
 	}
 	m.listed.bytes = max(1, m.listed.bytes+bytes)
 	// Seldom: it takes a lock of the kind.
@@ -91,7 +114,7 @@ func (m *Memo) arriveLocked(bytes int) {
 // be decoded plainly.
 func (m *Memo) take(size int, added bool) *decoder {
 	m.mu.Lock()
-	if m.listed.bytes == 0 {
+	if m.listed.bytes == 0 && !m.passing {
 		m.arriveLocked(size)
 	}
 	last, early := m.last, m.early.Load() > 0

@@ -135,6 +135,15 @@ func (s *site) age(in *common, alone bool) {
 	s.young.become(&table{}, space.emptied())
 }
 
+// forget gives up all values. Who is reading some has them still.
+func (s *site) forget(in *common) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	in.forgot(s.old.entries+s.young.entries, s.old.bytes+s.young.bytes)
+	s.old.become(&table{}, nil)
+	s.young.become(&table{}, nil)
+}
+
 // trim takes the spare capacity of a slice.
 func trim(value reflect.Value) {
 	if value.Kind() == reflect.Slice && value.Cap() > value.Len() {

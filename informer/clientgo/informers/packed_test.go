@@ -11,12 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	clientgo "k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	adapted "github.com/tributary-go/tributary/informer/clientgo"
 	"github.com/tributary-go/tributary/informer/clientgo/informers"
+	"github.com/tributary-go/tributary/internal/race"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/store/packed"
@@ -133,12 +135,19 @@ func TestPackedFactory(t *testing.T) {
 	})
 }
 
-// TestPackedTakesLess compares a factory's copy with that of a packed kind.
-func TestPackedTakesLess(t *testing.T) {
+// TestFactoriesThatTakeLess compares a factory's copy with that of a packed kind, and what a slim
+// transform leaves with the copy of client-go's factory.
+func TestFactoriesThatTakeLess(t *testing.T) {
 	server := listwatchtest.New(t, listwatchtest.Pods())
 	for i := range 2000 {
-		p := onNode(fmt.Sprint("n", i%7), pod("ns", fmt.Sprint("pod-", i)))
+		p := onNode(fmt.Sprint("n", i%7), pod("ns", fmt.Sprintf("pod-%04d", i)))
 		p.Annotations = map[string]string{"note": strings.Repeat(fmt.Sprint("of ", i, ". "), 100)}
+		p.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: "m", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{},
+		}}
+		for j := range 20 { // which two pods have in common
+			p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprint("ENV_", j), Value: fmt.Sprint("of ", i/2, " the value ", j)})
+		}
 		server.Create(p)
 	}
 	client, err := kubernetes.NewForConfig(server.Server().Config())
@@ -150,9 +159,9 @@ func TestPackedTakesLess(t *testing.T) {
 		runtime.ReadMemStats(&s)
 		return int(s.HeapAlloc)
 	}
-	takes := func(optionList ...informers.SharedInformerOption) int {
+	takes := func(newFactory func() informers.SharedInformerFactory) int {
 		before := heap()
-		f := informers.NewSharedInformerFactoryWithOptions(client, 0, optionList...)
+		f := newFactory()
 		i := f.Core().V1().Pods().Informer()
 		start(t, f)
 		// The index holds no object.
@@ -164,7 +173,23 @@ func TestPackedTakesLess(t *testing.T) {
 		runtime.KeepAlive(f)
 		return took
 	}
-	plain, packed := takes(), takes(informers.WithPacked(packed.Like))
-	t.Logf("plain %d KB, packed %d KB", plain>>10, packed>>10)
+	slims := func(obj any) (any, error) {
+		p := obj.(*corev1.Pod)
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}}, nil
+	}
+	ours := func(optionList ...informers.SharedInformerOption) func() informers.SharedInformerFactory {
+		return func() informers.SharedInformerFactory {
+			return informers.NewSharedInformerFactoryWithOptions(client, 0, optionList...)
+		}
+	}
+	theirs := func() informers.SharedInformerFactory {
+		return clientgo.NewSharedInformerFactoryWithOptions(client, 0, clientgo.WithTransform(slims))
+	}
+	plain, packed := takes(ours()), takes(ours(informers.WithPacked(packed.Like)))
+	slim, clientGo := takes(ours(informers.WithTransform(slims))), takes(theirs)
+	t.Logf("plain %d KB, packed %d KB; slim %d KB, client-go's %d KB", plain>>10, packed>>10, slim>>10, clientGo>>10)
 	require.Less(t, packed, plain/2)
+	if !race.Enabled { // it holds memory of its own
+		require.Less(t, slim, clientGo+300<<10)
+	}
 }
