@@ -86,6 +86,8 @@ type factory struct {
 // generated is as in our package.
 type generated struct{ *factory }
 
+func (f *factory) generated() generated { return generated{f} }
+
 func (g generated) InformerFor(obj runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	return g.factory.InformerFor(obj, nil)
 }
