@@ -72,10 +72,6 @@ func WithCustomResyncConfig(resync map[metav1.Object]time.Duration) SharedInform
 	return SharedInformerOption{informers.WithCustomResyncConfig(resync), ours.WithCustomResyncConfig(resync), ""}
 }
 
-func WithInformerName(name *cache.InformerName) SharedInformerOption {
-	return SharedInformerOption{informers.WithInformerName(name), ours.WithInformerName(name), ""}
-}
-
 // factory is our factory, and counts. groups.go beside it is that of our package: the informers of
 // each group come from InformerFor.
 type factory struct {
