@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,40 @@ type result struct {
 	made   int // informers of ours, which are counted at the test
 	output string
 }
+
+// run runs a package's tests on one side, all or only some.
+func (s sides) run(t *testing.T, binary, folder, side string, only ...string) map[string]*result {
+	t.Helper()
+	if s.ginkgo {
+		return runSideSpecs(t, binary, folder, side, only)
+	}
+	if len(only) == 0 {
+		return runSide(t, binary, folder, side)
+	}
+	return runSide(t, binary, folder, side, "-test.run", "^("+strings.Join(only, "|")+")$")
+}
+
+// runSideSpecs runs a suite of Ginkgo. Which spec made a cache is not in its report, but that the
+// suite did is.
+func runSideSpecs(t *testing.T, binary, folder, side string, only []string) map[string]*result {
+	t.Helper()
+	var focus []string
+	for _, name := range only {
+		focus = append(focus, "-ginkgo.focus", strings.ReplaceAll(regexp.QuoteMeta(name), slash, "/"))
+	}
+	outcomes, printed := runSpecs(t, binary, folder, append(assets(t), "TRIBUTARY_SIDE="+side), focus...)
+	require.Equal(t, side == ourSide, strings.Contains(printed, made+"informer"), "%s", printed)
+	results := map[string]*result{}
+	for _, o := range outcomes {
+		if !strings.HasPrefix(o.output, "skipped:") && !strings.HasPrefix(o.output, "pending:") {
+			results[strings.ReplaceAll(o.name, "/", slash)] = &result{passed: o.passed, made: 1, output: o.output}
+		}
+	}
+	return results
+}
+
+// slash is in the name of a spec, which has no subtests.
+const slash = "∕"
 
 // maxProcesses is how often the process of a package's tests may end before they do.
 const maxProcesses = 8
@@ -150,6 +185,7 @@ type sides struct {
 	worse map[string]string // those that fail on ours alone, and why
 	// unsteady has tests that may fail on a busy machine and are then run again, and why.
 	unsteady map[string]string
+	ginkgo   bool
 }
 
 // verdict names each way in which a comparison is not as it is known.

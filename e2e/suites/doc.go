@@ -10,7 +10,7 @@
 //
 // TestControllers runs tests of Kubernetes' own controllers, and of programs like them, on our
 // informers and on client-go's. Both sides are one binary: the packages of testdata/sides make
-// either.
+// either. TestWild does the same with programs that keep the go.mod of their release.
 //
 // The tables in toolscache_test.go and controllerruntime_test.go name each test that is left out,
 // with the reason. A run fails if a test fails that is not in its table, if one passes that is, or

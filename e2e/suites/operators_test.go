@@ -65,27 +65,6 @@ var operators = map[string]operator{
 		},
 		short: "pkg/controller/config",
 	},
-	"cert-manager": {
-		pin: pin{module: "github.com/cert-manager/cert-manager", version: "v1.21.2", more: []string{"github.com/AdaLogics/go-fuzz-headers v0.0.0-20240806141605-e8a1dd7889d6"}},
-		edits: []edit{
-			{"internal/informers/core_basic.go", `"k8s.io/client-go/informers"`, `"github.com/tributary-go/tributary/informer/clientgo/informers"`},
-			{"pkg/controller/test/context_builder.go", `"k8s.io/client-go/metadata/metadatainformer"`,
-				`"github.com/tributary-go/tributary/informer/clientgo/metadatainformer"
-	"github.com/tributary-go/tributary/informer/clientgo"
-	cmacme "github.com/cert-manager/cert-manager/pkg/apis/acme/v1"
-	cmapi "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"`},
-			{"pkg/controller/test/context_builder.go", " informers.NewSharedInformerFactory(b.CMClient, informerResyncPeriod)",
-				` clientgo.Factory(informers.NewSharedInformerFactory(b.CMClient, informerResyncPeriod), []runtime.Object{
-		&cmapi.Certificate{}, &cmapi.CertificateRequest{}, &cmapi.Issuer{}, &cmapi.ClusterIssuer{}, &cmacme.Order{}, &cmacme.Challenge{},
-	})`},
-		},
-		packages: map[string]int{
-			"pkg/controller/acmeorders": 5, "pkg/controller/issuers": 3, "pkg/controller/certificates/issuing": 3,
-			"pkg/controller/certificates/keymanager": 2, "pkg/controller/certificates/readiness": 4,
-			"pkg/controller/certificates/requestmanager": 2, "pkg/controller/certificates/revisionmanager": 3,
-			"pkg/controller/certificates/trigger": 3,
-		},
-	},
 	"Karpenter": {
 		pin: pin{module: "sigs.k8s.io/karpenter", version: "v1.14.0"}, ginkgo: true,
 		edits: []edit{
@@ -120,8 +99,7 @@ const (
 // TRIBUTARY_OPERATORS it runs all that are listed, for some twenty minutes of two cores.
 func TestOperators(t *testing.T) {
 	all := os.Getenv("TRIBUTARY_OPERATORS") != ""
-	assets := strings.Fields(string(output(t, exec.Command("go", "run", "-C", "..", "./assets"))))
-	assets = append(assets, "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m", "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=1m")
+	assets := assets(t)
 	for _, name := range slices.Sorted(maps.Keys(operators)) {
 		o := operators[name]
 		if all || o.short != "" {
@@ -145,7 +123,7 @@ func (o operator) judge(t *testing.T, all bool, assets []string) {
 		began = time.Now()
 		var outcomes []outcome
 		if o.ginkgo {
-			outcomes = w.runSpecs(t, binary, folder, assets)
+			outcomes, _ = runSpecs(t, binary, w.file(folder), assets)
 		} else {
 			outcomes = runAll(t, binary, w.file(folder), "informer", assets...)
 		}
@@ -156,24 +134,22 @@ func (o operator) judge(t *testing.T, all bool, assets []string) {
 	}
 }
 
-// TestCertificateMemory measures an informer of cert-manager's own factory, and the same on ours.
-func TestCertificateMemory(t *testing.T) {
-	if os.Getenv("TRIBUTARY_OPERATORS") == "" {
-		t.Skip("with TRIBUTARY_OPERATORS only")
-	}
-	w := newVersions(t, operators["cert-manager"].pin)
-	require.NoError(t, os.CopyFS(w.root, os.DirFS("testdata/certmanager")))
-	t.Logf("%s", output(t, w.compile("test", "-count=1", "-v", ".")))
+// assets is the environment of a test that starts an API server.
+func assets(t *testing.T) []string {
+	assets := strings.Fields(string(output(t, exec.Command("go", "run", "-C", "..", "./assets"))))
+	return append(assets, "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=2m", "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT=1m")
 }
 
-func (w *workspace) runSpecs(t *testing.T, binary, folder string, environment []string) []outcome {
+// runSpecs runs a suite of Ginkgo in its folder, and returns what it printed, too.
+func runSpecs(t *testing.T, binary, folder string, environment []string, flags ...string) (outcomes []outcome, printed string) {
 	report := filepath.Join(t.TempDir(), "report.json")
-	command := exec.CommandContext(t.Context(), binary, "-ginkgo.json-report", report, "-ginkgo.no-color", "-test.timeout", "15m")
-	command.Dir = w.file(folder)
+	flags = append(flags, "-ginkgo.json-report", report, "-ginkgo.no-color", "-test.timeout", "15m")
+	command := exec.CommandContext(t.Context(), binary, flags...)
+	command.Dir = folder
 	command.Env = append(os.Environ(), environment...)
 	out, err := command.CombinedOutput()
 	if failed := (*exec.ExitError)(nil); err != nil {
 		require.ErrorAs(t, err, &failed, string(out))
 	}
-	return specs(t, report)
+	return specs(t, report), string(out)
 }

@@ -24,6 +24,10 @@ type pin struct {
 	module, version string
 	more            []string // what tests alone import, as "path version"
 	from            string   // the path by which it is downloaded, if that is not the module's own
+
+	// own is the client-go that its go.mod asks for, if that go.mod stays and ours are added to it.
+	own       string
+	toolchain string // of Go, if it asks for a newer one than ours
 }
 
 // workspace is a folder whose go.mod has our requirements and those of a pin. What some programs
@@ -33,6 +37,15 @@ type workspace struct {
 	pin    pin
 	root   string // where its go.mod is
 	folder string // the copy that newWorkspace makes
+	source string // what it is a copy of
+}
+
+func empty(t testing.TB, p pin) *workspace {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds and runs the tests of other modules: not under -short")
+	}
+	return &workspace{t: t, pin: p, root: t.TempDir()}
 }
 
 // newVersions makes a workspace without a copy. Its go.mod begins as ours: what both compile, the
@@ -40,10 +53,7 @@ type workspace struct {
 // the database of sums verifies them.
 func newVersions(t testing.TB, p pin) *workspace {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("builds and runs the tests of other modules: not under -short")
-	}
-	w := &workspace{t: t, pin: p, root: t.TempDir()}
+	w := empty(t, p)
 	goMod, err := os.ReadFile("go.mod")
 	require.NoError(t, err)
 	here, err := os.Getwd()
@@ -66,7 +76,13 @@ func newVersions(t testing.TB, p pin) *workspace {
 // newWorkspace copies a module out of the module cache, to be edited. The copy takes its place.
 func newWorkspace(t testing.TB, p pin) *workspace {
 	t.Helper()
-	w := newVersions(t, p)
+	w := empty(t, p)
+	if p.own == "" {
+		w = newVersions(t, p)
+	}
+	if said, err := w.command("version").CombinedOutput(); err != nil {
+		t.Skipf("there is no %s: %s", p.toolchain, said)
+	}
 	w.folder = filepath.Join(w.root, "module")
 	wanted := cmp.Or(p.from, p.module)
 	if p.version != "" {
@@ -76,23 +92,46 @@ func newWorkspace(t testing.TB, p pin) *workspace {
 	require.NoError(t, json.Unmarshal(output(t, w.command("mod", "download", "-json", wanted)), &from))
 	w.pin.version = from.Version
 	require.NoError(t, os.CopyFS(w.folder, os.DirFS(from.Dir)))
+	w.source = from.Dir
+	if p.own != "" {
+		w.root = w.folder
+		return w
+	}
 	output(t, w.command("mod", "edit", "-replace", p.module+"="+w.folder))
-	w.stage(filepath.Join(from.Dir, "go.mod"))
+	w.stage()
 	return w
+}
+
+// require adds a module that is in a folder here to the requirements.
+func (w *workspace) require(module, folder string) {
+	w.t.Helper()
+	folder, err := filepath.Abs(folder)
+	require.NoError(w.t, err)
+	output(w.t, w.command("mod", "edit", "-require", module+"@v0.0.0-00010101000000-000000000000", "-replace", module+"="+folder))
+}
+
+// requirements maps modules to versions, as the go.mod of a folder has them.
+func (w *workspace) requirements(folder string) map[string]string {
+	w.t.Helper()
+	var goMod struct {
+		Require []struct{ Path, Version string }
+	}
+	require.NoError(w.t, json.Unmarshal(output(w.t, w.command("mod", "edit", "-json", filepath.Join(folder, "go.mod"))), &goMod))
+	versions := map[string]string{}
+	for _, required := range goMod.Require {
+		versions[required.Path] = required.Version
+	}
+	return versions
 }
 
 // stage replaces the modules that Kubernetes has in folders of its repository, which its module
 // lacks, by those of its release.
-func (w *workspace) stage(goMod string) {
+func (w *workspace) stage() {
 	w.t.Helper()
-	var wanted struct {
-		Require []struct{ Path, Version string }
-	}
-	require.NoError(w.t, json.Unmarshal(output(w.t, w.command("mod", "edit", "-json", goMod)), &wanted))
-	for _, required := range wanted.Require {
-		if required.Version == "v0.0.0" && strings.HasPrefix(required.Path, "k8s.io/") {
+	for path, version := range w.requirements(w.source) {
+		if version == "v0.0.0" && strings.HasPrefix(path, "k8s.io/") {
 			release := strings.Replace(w.pin.version, "v1", "v0", 1)
-			output(w.t, w.command("mod", "edit", "-replace", required.Path+"="+required.Path+"@"+release))
+			output(w.t, w.command("mod", "edit", "-replace", path+"="+path+"@"+release))
 		}
 	}
 }
@@ -101,6 +140,9 @@ func (w *workspace) stage(goMod string) {
 func (w *workspace) command(arguments ...string) *exec.Cmd {
 	command := exec.Command("go", arguments...)
 	command.Dir = w.root
+	if w.pin.toolchain != "" {
+		command.Env = append(os.Environ(), "GOTOOLCHAIN="+w.pin.toolchain)
+	}
 	return command
 }
 

@@ -218,5 +218,10 @@ func TestGeneratedFactory(t *testing.T) {
 		require.PanicsWithValue(t, "clientgo: Factory: the factory has an informer of *v1.Secret already: call Factory first", func() {
 			clientgo.Factory(generated, []runtime.Object{&corev1.Secret{}})
 		})
+		before := pods.Informer()
+		later := clientgo.Factory(generated, []runtime.Object{&corev1.Pod{}, &corev1.Node{}}).Core().V1()
+		require.Same(t, before, later.Pods().Informer(), "a type that was named before")
+		_, ours = clientgo.StatusOf(later.Nodes().Informer())
+		require.True(t, ours)
 	})
 }

@@ -27,9 +27,10 @@ import (
 //	factory.Example().V1().Widgets().Lister() // reads our informer
 //
 // Name the types that the program uses: Start starts them all, and other types get client-go's
-// informers. The factory's namespace, transform and intervals of redelivery hold for ours too, and
-// so do the selectors of its tweak of list options; see [Tweak]. Options narrow further. If the
-// factory has an InformerName, ours have client-go's metrics under it, except of a fake clientset.
+// informers. A later call on the same factory adds types. The factory's namespace, transform and
+// intervals of redelivery hold for ours too, and so do the selectors of its tweak of list options;
+// see [Tweak]. Options narrow further. If the factory has an InformerName, ours have client-go's
+// metrics under it, except of a fake clientset.
 //
 // It panics as FromClientset does, and if the factory already has an informer of a type. It also
 // panics if it cannot read the factory's namespace and tweak, unless there are options: ours would

@@ -21,10 +21,16 @@ type (
 )
 
 func NewDynamicSharedInformerFactory(client dynamic.Interface, resync time.Duration) DynamicSharedInformerFactory {
+	return NewFilteredDynamicSharedInformerFactory(client, resync, "", nil)
+}
+
+func NewFilteredDynamicSharedInformerFactory(
+	client dynamic.Interface, resync time.Duration, namespace string, tweak TweakListOptionsFunc,
+) DynamicSharedInformerFactory {
 	if !side.Ours {
-		return dynamicinformer.NewDynamicSharedInformerFactory(client, resync)
+		return dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, resync, namespace, tweak)
 	}
-	return factory{ours.NewDynamicSharedInformerFactory(client, resync)}
+	return factory{ours.NewFilteredDynamicSharedInformerFactory(client, resync, namespace, tweak)}
 }
 
 func NewFilteredDynamicInformer(

@@ -72,10 +72,6 @@ func WithCustomResyncConfig(resync map[metav1.Object]time.Duration) SharedInform
 	return SharedInformerOption{informers.WithCustomResyncConfig(resync), ours.WithCustomResyncConfig(resync), ""}
 }
 
-func WithInformerName(name *cache.InformerName) SharedInformerOption {
-	return SharedInformerOption{informers.WithInformerName(name), ours.WithInformerName(name), ""}
-}
-
 // factory is our factory, and counts. groups.go beside it is that of our package: the informers of
 // each group come from InformerFor.
 type factory struct {
@@ -85,6 +81,8 @@ type factory struct {
 
 // generated is as in our package.
 type generated struct{ *factory }
+
+func (f *factory) generated() generated { return generated{f} }
 
 func (g generated) InformerFor(obj runtime.Object, _ internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	return g.factory.InformerFor(obj, nil)

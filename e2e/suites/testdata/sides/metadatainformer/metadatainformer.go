@@ -14,13 +14,22 @@ import (
 	ours "github.com/tributary-go/tributary/informer/clientgo/metadatainformer"
 )
 
-type SharedInformerFactory = metadatainformer.SharedInformerFactory
+type (
+	SharedInformerFactory = metadatainformer.SharedInformerFactory
+	TweakListOptionsFunc  = metadatainformer.TweakListOptionsFunc
+)
 
 func NewSharedInformerFactory(client metadata.Interface, resync time.Duration) SharedInformerFactory {
+	return NewFilteredSharedInformerFactory(client, resync, "", nil)
+}
+
+func NewFilteredSharedInformerFactory(
+	client metadata.Interface, resync time.Duration, namespace string, tweak TweakListOptionsFunc,
+) SharedInformerFactory {
 	if !side.Ours {
-		return metadatainformer.NewSharedInformerFactory(client, resync)
+		return metadatainformer.NewFilteredSharedInformerFactory(client, resync, namespace, tweak)
 	}
-	return factory{ours.NewSharedInformerFactory(client, resync)}
+	return factory{ours.NewFilteredSharedInformerFactory(client, resync, namespace, tweak)}
 }
 
 type factory struct{ SharedInformerFactory }
