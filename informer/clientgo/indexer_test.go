@@ -206,6 +206,7 @@ func TestIndexerErrors(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, want)
 	}
+	require.PanicsWithError(t, `unable to calculate an index entry for key "ns/a" on index "broken": no idea`, func() { _ = x.Add(onNode("ns", "a", "n2")) }, "as in client-go")
 	require.NotContains(t, x.GetIndexers(), "fine", "all or none")
 	require.Nil(t, x.ListIndexFuncValues("colour"))
 	require.NotContains(t, x.GetIndexers(), cache.NamespaceIndex, "which nobody has added")

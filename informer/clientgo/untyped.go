@@ -61,7 +61,23 @@ func (x *indexer[T]) write(op string, obj any, write func(store.Store[T], T) err
 	if err != nil {
 		return fmt.Errorf("clientgo: %s: %w", op, err)
 	}
+	if op != "delete" {
+		x.mustIndex(object)
+	}
 	return write(to, object)
+}
+
+// mustIndex panics if an index function fails for an object, as a write into client-go's stores
+// does, and in its words: tests of index functions look for them. Of an object that comes by
+// itself, the queries tell.
+func (x *indexer[T]) mustIndex(obj T) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for name, i := range x.indexes {
+		if _, err := i.values(obj); err != nil {
+			panic(fmt.Errorf("unable to calculate an index entry for key %q on index %q: %w", store.KeyOf(obj), name, err))
+		}
+	}
 }
 
 func (x *indexer[T]) Replace(list []any, resourceVersion string) error {
