@@ -5,7 +5,7 @@ import (
 	"flag"
 	"fmt"
 
-	"github.com/tributary-go/tributary/bench/harness"
+	"github.com/tributary-go/tributary/bench/rig"
 )
 
 // world says what there is and what is read. It is the task of each process.
@@ -18,6 +18,7 @@ type world struct {
 	Nodes    int
 	Library  string
 	Server   string
+	Control  string // of the server
 }
 
 var full = world{Size: 10_000}
@@ -27,35 +28,32 @@ func main() {
 	flag.IntVar(&full.Referred, "referred", 50, "Secrets that are referred to")
 	flag.IntVar(&full.Nodes, "nodes", 50_000, "Nodes on the server, of which one is read")
 	flag.IntVar(&full.Names, "names", 10_000, "names of the first table")
-	harness.Main(3, harness.Roles{"serve": harness.Acts(serve), "read": harness.Measures(read)}, measure)
+	rig.Main(3, rig.Roles{"serve": rig.Acts(serve), "read": rig.Measures(read)}, measure)
 }
 
-func measure(ctx context.Context, s harness.Settings) error {
+func measure(ctx context.Context, s rig.Settings) {
 	if s.Quick {
 		full = world{Secrets: 500, Size: 10_000, Referred: 5, Names: 200, Nodes: 500}
 	}
-	return s.Each(ctx, harness.Part{Name: "names", Measure: measureNames}, harness.Part{Name: "memory", Measure: measureMemory},
-		harness.Part{Name: "churn", Measure: measureChurn}, harness.Part{Name: "nodes", Measure: measureNodes})
+	s.Each(ctx, rig.Part{Name: "names", Measure: measureNames}, rig.Part{Name: "memory", Measure: measureMemory},
+		rig.Part{Name: "churn", Measure: measureChurn}, rig.Part{Name: "nodes", Measure: measureNodes})
 }
 
 // measureNames is the cost of names without their objects.
-func measureNames(ctx context.Context, s harness.Settings) error {
-	table := harness.Table{Lead: "| names", Columns: []harness.Column{
-		harness.Col("all started after s", "%.1f", "wall"),
-		harness.Col("most that waited for their state", "%.0f", "waiting"),
-		harness.Col("connections", "%.0f", "connections"),
-		harness.Col("KB a name: heap", "%.1f", "more.heap/1e3/names"),
-		harness.Col("stacks", "%.1f", "more.stacks/1e3/names"),
-		harness.Col("RSS", "%.1f", "more.rss/1e3/names"),
-		harness.Col("goroutines a name", "%.2f", "more.goroutines/names"),
-		harness.Col("CPU ms a name", "%.2f", "more.cpu*1e3/names"),
+func measureNames(ctx context.Context, s rig.Settings) {
+	table := rig.Table{Lead: "| names", Columns: []rig.Column{
+		rig.Col("all started after s", "%.1f", "wall"),
+		rig.Col("most that waited for their state", "%.0f", "waiting"),
+		rig.Col("connections", "%.0f", "connections"),
+		rig.Col("KB a name: heap", "%.1f", "more.heap/1e3/names"),
+		rig.Col("stacks", "%.1f", "more.stacks/1e3/names"),
+		rig.Col("RSS", "%.1f", "more.rss/1e3/names"),
+		rig.Col("goroutines a name", "%.2f", "more.goroutines/names"),
+		rig.Col("CPU ms a name", "%.2f", "more.cpu*1e3/names"),
 	}}
 	table.Begin("names without objects")
 	empty := world{Size: full.Size}
-	base, err := empty.median(ctx, s, bare)
-	if err != nil {
-		return err
-	}
+	base := empty.median(ctx, s, bare)
 	for _, names := range []int{full.Names / 10, full.Names} {
 		for _, library := range []string{followed, watched, kubelet} {
 			if library == kubelet && names > 1000 {
@@ -63,84 +61,69 @@ func measureNames(ctx context.Context, s harness.Settings) error {
 			}
 			row := empty
 			row.Names = names
-			f, err := row.median(ctx, s, library)
-			if err != nil {
-				return err
-			}
+			f := row.median(ctx, s, library)
 			f["names"] = float64(names)
 			table.Row(f.With("more.", f.Since(base)), library, names)
 		}
 	}
-	return nil
 }
 
 // measureMemory is a program that refers to a few of many Secrets.
-func measureMemory(ctx context.Context, s harness.Settings) error {
+func measureMemory(ctx context.Context, s rig.Settings) {
 	w := full
 	w.Nodes = 0
-	return w.measureReads(ctx, s, fmt.Sprintf("%d of %d Secrets of %d bytes", w.Referred, w.Secrets, w.Size), referred, clientGo)
+	w.measureReads(ctx, s, fmt.Sprintf("%d of %d Secrets of %d bytes", w.Referred, w.Secrets, w.Size), referred, clientGo)
 }
 
 // measureNodes is a program that looks up one Node by its name.
-func measureNodes(ctx context.Context, s harness.Settings) error {
+func measureNodes(ctx context.Context, s rig.Settings) {
 	w := full
 	w.Secrets = 0
-	return w.measureReads(ctx, s, fmt.Sprintf("1 of %d Nodes", w.Nodes), oneNode, allNodes)
+	w.measureReads(ctx, s, fmt.Sprintf("1 of %d Nodes", w.Nodes), oneNode, allNodes)
 }
 
 // measureReads measures libraries beside the bare program, once each has read what it wants.
-func (w world) measureReads(ctx context.Context, s harness.Settings, title string, libraries ...string) error {
-	table := harness.Table{Columns: []harness.Column{
-		harness.Col("live heap MB", "%.1f", "heap/1e6"),
-		harness.Col("RSS MB", "%.1f", "rss/1e6"),
-		harness.Col("RSS over the bare program", "%.1f", "more.rss/1e6"),
-		harness.Col("peak RSS MB", "%.1f", "peak/1e6"),
-		harness.Col("all read after ms", "%.0f", "wall*1e3"),
-		harness.Col("read from the network MB", "%.1f", "read/1e6"),
+func (w world) measureReads(ctx context.Context, s rig.Settings, title string, libraries ...string) {
+	table := rig.Table{Columns: []rig.Column{
+		rig.Col("live heap MB", "%.1f", "heap/1e6"),
+		rig.Col("RSS MB", "%.1f", "rss/1e6"),
+		rig.Col("RSS over the bare program", "%.1f", "more.rss/1e6"),
+		rig.Col("peak RSS MB", "%.1f", "peak/1e6"),
+		rig.Col("all read after ms", "%.0f", "wall*1e3"),
+		rig.Col("read from the network MB", "%.1f", "read/1e6"),
 	}}
 	table.Begin(title)
-	var base harness.Figures
+	var base rig.Figures
 	for _, library := range append([]string{bare}, libraries...) {
-		f, err := w.median(ctx, s, library)
-		if err != nil {
-			return err
-		}
+		f := w.median(ctx, s, library)
 		if library == bare {
 			base = f
 		}
 		table.Row(f.With("more.", f.Since(base)), library)
 	}
-	return nil
 }
 
 // measureChurn measures the cost of changes of other objects.
-func measureChurn(ctx context.Context, s harness.Settings) error {
+func measureChurn(ctx context.Context, s rig.Settings) {
 	w := full
 	w.Nodes = 0
 	w.Secrets, w.Churn = max(w.Secrets/30, w.Referred+100), max(w.Secrets/3, 1000)
-	table := harness.Table{Columns: []harness.Column{
-		harness.Col("CPU µs a change", "%.1f", "churnCPU*1e6/changes"),
-		harness.Col("bytes a change", "%.0f", "churnRead/changes"),
+	table := rig.Table{Columns: []rig.Column{
+		rig.Col("CPU µs a change", "%.1f", "churnCPU*1e6/changes"),
+		rig.Col("bytes a change", "%.0f", "churnRead/changes"),
 	}}
 	table.Begin(fmt.Sprintf("%d changes of other Secrets of %d bytes, of %d", w.Churn, w.Size, w.Secrets))
 	for _, library := range []string{bare, referred, shared, clientGo} {
-		f, err := w.median(ctx, s, library)
-		if err != nil {
-			return err
-		}
+		f := w.median(ctx, s, library)
 		f["changes"] = float64(w.Churn)
 		table.Row(f, library)
 	}
-	return nil
 }
 
 // median measures a library in processes of their own, on a server of its own.
-func (w world) median(ctx context.Context, s harness.Settings, library string) (harness.Figures, error) {
-	server, err := harness.Start(ctx, "serve", w)
-	if err != nil {
-		return nil, err
-	}
+func (w world) median(ctx context.Context, s rig.Settings, library string) rig.Figures {
+	server := rig.Start(ctx, "serve", w)
 	defer server.Stop()
-	w.Library, w.Server = library, server.URL()
-	return harness.Repeated(s.Repeat, library, func(string) (harness.Figures, error) { return harness.Measure(ctx, "read", w) })
+	w.Library, w.Server, w.Control = library, server.URL(), server.Control()
+	return rig.Repeated(s.Repeat, library, func(string) rig.Figures { return rig.Measure(ctx, "read", w) })
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/harness"
+	"github.com/tributary-go/tributary/bench/rig"
 )
 
 // slowClient is one that hardly reads.
@@ -32,12 +32,12 @@ func (c slowClient) String() string {
 }
 
 // measureSlow prints what a client that does not keep up does to the others and to the relay.
-func measureSlow(ctx context.Context, s harness.Settings) error {
-	table := harness.Table{Lead: "the slow one", Columns: []harness.Column{
-		harness.Col("others: p50, p99 ms", "%.2f, %.2f", "p50 p99"),
-		harness.Col("RSS MB of the relay before, peak", "%.0f, %.0f", "before.rss/1e6 after.peak/1e6"),
-		harness.Col("heap MB before, after", "%.1f, %.1f", "before.heap/1e6 live.heap/1e6"),
-		harness.Col("the watch of the slow one has ended", "%.0f", "ended"),
+func measureSlow(ctx context.Context, s rig.Settings) {
+	table := rig.Table{Lead: "the slow one", Columns: []rig.Column{
+		rig.Col("others: p50, p99 ms", "%.2f, %.2f", "p50 p99"),
+		rig.Col("RSS MB of the relay before, peak", "%.0f, %.0f", "before.rss/1e6 after.peak/1e6"),
+		rig.Col("heap MB before, after", "%.1f, %.1f", "before.heap/1e6 live.heap/1e6"),
+		rig.Col("the watch of the slow one has ended", "%.0f", "ended"),
 	}}
 	table.Begin(fmt.Sprintf("a slow watch of everything beside %d watches of a node, %d writes a second for %d s", full.watchers, full.slowRate, 2*full.seconds))
 	for _, secure := range []bool{false, true} {
@@ -45,99 +45,44 @@ func measureSlow(ctx context.Context, s harness.Settings) error {
 			{name: "none", none: true}, {name: "reads a byte a second", interval: time.Second}, {name: "never reads"},
 		} {
 			c.secure = secure
-			f, err := harness.Repeated(s.Repeat, c, func(c slowClient) (harness.Figures, error) { return c.measure(ctx) })
-			if err != nil {
-				return err
-			}
-			table.Row(f, c)
+			table.Row(rig.Repeated(s.Repeat, c, func(c slowClient) rig.Figures { return c.measure(ctx) }), c)
 		}
 	}
-	return nil
 }
 
-func (c slowClient) measure(ctx context.Context) (harness.Figures, error) {
-	r, err := newRig(ctx, cluster.Size{Pods: 10 * full.watchers, Nodes: full.watchers}, relaying{Plain: !c.secure})
-	if err != nil {
-		return nil, err
-	}
+func (c slowClient) measure(ctx context.Context) rig.Figures {
+	r := newRoute(ctx, cluster.Size{Pods: 10 * full.watchers, Nodes: full.watchers}, relaying{Plain: !c.secure})
 	defer r.stop()
-	version, err := r.version(ctx)
-	if err != nil {
-		return nil, err
-	}
-	watchers, err := watchAll(ctx, full.watchers, r.relay.URL(), version, false, ofNode)
-	if err != nil {
-		return nil, err
-	}
+	watchers := watchAll(ctx, full.watchers, r.relay.URL(), r.version(ctx), false, ofNode)
 	defer watchers.close()
-	if err := r.write(ctx, full.slowRate, full.slowRate); err != nil { // warm
-		return nil, err
-	}
-	if _, err = r.relay.ask(ctx, harness.Collected); err != nil {
-		return nil, err
-	}
-	before, err := r.relay.ask(ctx, harness.ResetPeak)
-	if err != nil {
-		return nil, err
-	}
-	if version, err = r.version(ctx); err != nil {
-		return nil, err
-	}
-	stop, err := c.start(ctx, r.relay.URL(), version)
-	if err != nil {
-		return nil, err
-	}
+	r.write(ctx, full.slowRate, full.slowRate) // warm
+	r.relay.Ask(ctx, rig.Collected)
+	before := r.relay.Ask(ctx, rig.ResetPeak)
+	stop := c.start(ctx, r.relay.URL(), r.version(ctx))
 	began := time.Now().UnixNano()
-	if err := r.write(ctx, 2*full.seconds*full.slowRate, full.slowRate); err != nil {
-		return nil, err
-	}
-	time.Sleep(500 * time.Millisecond)
-	after, err := r.relay.ask(ctx, harness.AsItIs)
-	if err != nil {
-		return nil, err
-	}
-	live, err := r.relay.ask(ctx, harness.Collected)
-	if err != nil {
-		return nil, err
-	}
-	ended := 0.0
-	if stop() {
-		ended = 1
-	}
+	r.write(ctx, 2*full.seconds*full.slowRate, full.slowRate)
+	after, live := r.relay.Ask(ctx, rig.AsItIs), r.relay.Ask(ctx, rig.Collected)
+	ended := stop()
 	watchers.close()
-	return delays(watchers, nil, began).With("before.", before).With("after.", after).With("live.", live).With("", harness.Figures{"ended": ended}), nil
+	return delays(watchers, nil, began).With("before.", before).With("after.", after).With("live.", live).With("", rig.Figures{"ended": ended})
 }
 
-// start begins the watch with a small buffer in the kernel. stop ends it, and reports whether the
+// start begins the watch with a small buffer in the kernel. stop ends it, and returns 1 if the
 // server had.
-func (c slowClient) start(ctx context.Context, server, version string) (stop func() (ended bool), err error) {
+func (c slowClient) start(ctx context.Context, server, version string) (stop func() (ended float64)) {
 	if c.none {
-		return func() bool { return false }, nil
+		return func() float64 { return 0 }
 	}
-	at, err := url.Parse(server)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.Host)
-	if err != nil {
-		return nil, err
-	}
-	if err := conn.(*net.TCPConn).SetReadBuffer(16 << 10); err != nil {
-		return nil, err
-	}
+	conn := rig.Must((&net.Dialer{}).DialContext(ctx, "tcp", rig.Must(url.Parse(server)).Host))
+	rig.Check(conn.(*net.TCPConn).SetReadBuffer(16 << 10))
 	stream := conn
 	if c.secure {
 		stream = tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/api/v1/pods?watch=1&timeoutSeconds=3000&resourceVersion="+version, nil)
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Accept", harness.Watch)
+	r := rig.Must(http.NewRequestWithContext(ctx, http.MethodGet, server+"/api/v1/pods?watch=1&timeoutSeconds=3000&resourceVersion="+version, nil))
+	r.Header.Set("Accept", rig.Watch)
 	r.Header.Set("Authorization", "Bearer slow")
-	if err := r.Write(stream); err != nil {
-		return nil, err
-	}
+	rig.Check(r.Write(stream))
 	var over atomic.Bool
 	quit := make(chan struct{})
 	go func() {
@@ -153,14 +98,16 @@ func (c slowClient) start(ctx context.Context, server, version string) (stop fun
 			}
 		}
 	}()
-	return func() bool {
+	return func() float64 {
 		close(quit)
 		// What the kernel holds is read: behind it is the end, if the server has ended the watch.
 		_ = stream.SetReadDeadline(time.Now().Add(3 * time.Second))
 		_, err := io.Copy(io.Discard, stream)
-		var timeout net.Error
-		ended := over.Load() || err == nil || !errors.As(err, &timeout) || !timeout.Timeout()
 		_ = stream.Close()
-		return ended
-	}, nil
+		var timeout net.Error
+		if over.Load() || err == nil || !errors.As(err, &timeout) || !timeout.Timeout() {
+			return 1
+		}
+		return 0
+	}
 }

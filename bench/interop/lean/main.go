@@ -11,7 +11,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -27,10 +26,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tributary-go/tributary/bench/harness"
+	"github.com/tributary-go/tributary/bench/cluster"
+	"github.com/tributary-go/tributary/bench/rig"
 	"github.com/tributary-go/tributary/controllerruntime"
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/builtin"
 )
 
 const (
@@ -59,112 +58,87 @@ type program struct {
 	Row int
 }
 
-func main() {
-	harness.Main(3, harness.Roles{"read": harness.Measures(func(ctx context.Context, p program) (harness.Figures, error) { return p.measure(ctx) })}, measure)
-}
+func main() { rig.Main(3, rig.Roles{"read": rig.Measures(measure)}, measureAll) }
 
-func measure(ctx context.Context, s harness.Settings) error {
+func measureAll(ctx context.Context, s rig.Settings) {
 	count := 33_493
 	if s.Quick {
 		count = 200
 	}
-	url, err := serve(count)
-	if err != nil {
-		return err
-	}
+	url := serve(count)
 	var programs []program
 	for i := range rows {
 		programs = append(programs, program{url, i})
 	}
-	medians, err := harness.ByTurns(s.Repeat, programs, func(p program) (harness.Figures, error) { return harness.Measure(ctx, "read", p) })
-	if err != nil {
-		return err
-	}
-	table := harness.Table{Lead: "cache", Columns: []harness.Column{
-		harness.Col("live heap MB", "%.1f", "live/1e6"), harness.Col("RSS after a collection MB", "%.1f", "rss/1e6"),
-		harness.Col("peak RSS MB", "%.1f", "peak/1e6"), harness.Col("first read ms", "%.1f", "first*1e3"),
-		harness.Col("all reads ms", "%.1f", "all*1e3"),
+	medians := rig.ByTurns(s.Repeat, programs, func(p program) rig.Figures { return rig.Measure(ctx, "read", p) })
+	table := rig.Table{Lead: "cache", Columns: []rig.Column{
+		rig.Col("live heap MB", "%.1f", "live/1e6"), rig.Col("RSS after a collection MB", "%.1f", "rss/1e6"),
+		rig.Col("peak RSS MB", "%.1f", "peak/1e6"), rig.Col("first read ms", "%.1f", "first*1e3"),
+		rig.Col("all reads ms", "%.1f", "all*1e3"),
 	}}
 	table.Begin(fmt.Sprintf("%d Secrets of %d bytes, %d read", count, size, read))
-	for i, f := range medians {
-		table.Row(f, rows[i].name)
-	}
-	return nil
+	rig.Rows(table, programs, medians)
 }
 
+func (p program) String() string { return rows[p.Row].name }
+
 // serve serves Secrets of random bytes until the process ends.
-func serve(count int) (url string, err error) {
-	server, err := apiserver.NewServer()
-	if err != nil {
-		return "", err
-	}
-	secrets := apiserver.Serve(server, builtin.Of[*corev1.Secret]())
+func serve(count int) (url string) {
+	api := rig.Must(apiserver.NewServer())
 	random := rand.NewChaCha8([32]byte{})
-	for i := range count {
+	cluster.Fill(api, "Secret", count, func(s *corev1.Secret, i int) {
 		value := make([]byte, size)
 		_, _ = random.Read(value)
-		if _, err := secrets.Create(&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: nameOf(i), Labels: map[string]string{"app": nameOf(i)}},
-			Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{"value": value},
-		}); err != nil {
-			return "", err
-		}
-	}
-	return harness.Serving{}.Serve(server)
+		*s = corev1.Secret{Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"value": value}}
+		s.Namespace, s.Name, s.Labels = "ns", nameOf(i), map[string]string{"app": nameOf(i)}
+	})
+	return rig.Serving{}.Serve(api)
 }
 
 func nameOf(i int) string { return fmt.Sprintf("secret-%06d", i) }
 
 // measure makes a cache, and reads by it.
-func (p program) measure(ctx context.Context) (harness.Figures, error) {
+func measure(ctx context.Context, p program) rig.Figures {
 	log.SetLogger(logr.Discard())
 	row := rows[p.Row]
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(ofSecrets, meta.RESTScopeNamespace)
-	c, err := row.make(&rest.Config{Host: p.URL, QPS: -1}, cache.Options{Mapper: mapper, DefaultTransform: cache.TransformStripManagedFields()})
-	if err != nil {
-		return nil, err
-	}
+	options := cache.Options{Mapper: mapper, DefaultTransform: cache.TransformStripManagedFields()}
+	c := rig.Must(row.make(&rest.Config{Host: p.URL, QPS: -1}, options))
 	if row.events {
 		example := &metav1.PartialObjectMetadata{}
 		example.SetGroupVersionKind(ofSecrets)
-		if _, err := c.GetInformer(ctx, example); err != nil {
-			return nil, err
-		}
+		rig.Must(c.GetInformer(ctx, example))
 	}
 	go func() { _ = c.Start(ctx) }()
 	if !c.WaitForCacheSync(ctx) {
-		return nil, errors.New("the cache has not synced")
+		rig.Fail("the cache has not synced")
 	}
-	took := harness.Figures{"first": 0, "all": 0}
+	took := rig.Figures{"first": 0, "all": 0}
 	if !row.bare {
-		if took, err = reads(ctx, c); err != nil {
-			return nil, err
-		}
+		took = reads(ctx, c)
 	}
-	live := harness.Live()
+	live := rig.Live()
 	debug.FreeOSMemory()
-	f := harness.Used().With("", took)
+	f := rig.Used().With("", took)
 	f["live"] = live
 	runtime.KeepAlive(c)
-	return f, nil
+	return f
 }
 
 // reads has the seconds until the first object was read, and all.
-func reads(ctx context.Context, c client.Reader) (harness.Figures, error) {
-	took, began := harness.Figures{}, time.Now()
+func reads(ctx context.Context, c client.Reader) rig.Figures {
+	took, began := rig.Figures{}, time.Now()
 	for i := range read {
 		var obj corev1.Secret
-		if err := c.Get(ctx, client.ObjectKey{Namespace: "ns", Name: nameOf(i)}, &obj); err != nil {
-			return nil, err
-		}
+		rig.Check(c.Get(ctx, client.ObjectKey{Namespace: "ns", Name: nameOf(i)}, &obj))
 		if len(obj.Data["value"]) != size {
-			return nil, fmt.Errorf("%s has no value", obj.Name)
+			rig.Fail("%s has no value", obj.Name)
 		}
 		if i == 0 {
 			took["first"] = time.Since(began).Seconds()
 		}
 	}
 	took["all"] = time.Since(began).Seconds()
-	return took, nil
+	return took
 }
