@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -11,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tributary-go/tributary/bench/harness"
+	"github.com/tributary-go/tributary/bench/rig"
 )
 
 // informing is one measurement of one library's informer, the task of a process.
@@ -27,14 +26,10 @@ type informing struct {
 }
 
 // inform measures, for five minutes at most.
-func inform(ctx context.Context, m informing) (harness.Figures, error) {
+func inform(ctx context.Context, m informing) rig.Figures {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	what := map[string]func(context.Context) (harness.Figures, error){"deliver": m.deliver, "add": m.add, "read": m.read, "stall": m.stall}[m.What]
-	if what == nil {
-		return nil, fmt.Errorf("unknown measurement of informers %q", m.What)
-	}
-	return what(ctx)
+	return map[string]func(context.Context) rig.Figures{"deliver": m.deliver, "add": m.add, "read": m.read, "stall": m.stall}[m.What](ctx)
 }
 
 // counted is a handler that counts, and says when it has come to its goal.
@@ -52,15 +47,15 @@ func (c *counted) handle(p *corev1.Pod) {
 // deliver is updates from the source until the last of the handlers has returned from them. They
 // come in bursts of 1,000, which is within our ring: every handler is told every one, and the
 // process fails otherwise.
-func (m informing) deliver(ctx context.Context) (harness.Figures, error) {
+func (m informing) deliver(ctx context.Context) rig.Figures {
 	const burst = 1000
 	f := newFeed(m.Pods)
-	if m.Library == "source" {
-		all := harness.Begin(m.Library + "-" + m.What)
+	if m.Library == source {
+		all := rig.Begin(m.Library + "-" + m.What)
 		for range m.Events {
 			f.update()
 		}
-		return m.perEvent(all), nil
+		return m.perEvent(all)
 	}
 	var reached sync.WaitGroup
 	reached.Add(m.Handlers)
@@ -70,14 +65,11 @@ func (m informing) deliver(ctx context.Context) (harness.Figures, error) {
 		handlers[k] = &counted{goal: m.Pods, reached: &reached}
 		handles[k] = handlers[k].handle
 	}
-	_, stop, err := launch(ctx, m.Library, f, m.Indexes, handles...)
-	if err != nil {
-		return nil, err
-	}
+	_, stop := launch(ctx, m.Library, f, m.Indexes, handles...)
 	defer stop()
 	reached.Wait() // the initial lists
 	runtime.GC()
-	all := harness.Begin(m.Library + "-" + m.What)
+	all := rig.Begin(m.Library + "-" + m.What)
 	for done := 0; done < m.Events; {
 		n := min(burst, m.Events-done)
 		done += n
@@ -89,13 +81,13 @@ func (m informing) deliver(ctx context.Context) (harness.Figures, error) {
 		reached.Wait()
 	}
 	figures := m.perEvent(all)
-	figures["live"] = harness.Live() / 1e6
-	return figures, nil
+	figures["live"] = rig.Live() / 1e6
+	return figures
 }
 
-func (m informing) perEvent(from *harness.Meter) harness.Figures {
+func (m informing) perEvent(from *rig.Meter) rig.Figures {
 	f, events := from.End(), float64(m.Events)
-	return harness.Figures{
+	return rig.Figures{
 		"wall": f["wall"] / events * 1e6, "cpu": f["cpu"] / events * 1e6, "allocs": f["allocs"] / events, "bytes": f["bytes"] / events,
 		"deliveries": events * float64(m.Handlers) / f["wall"],
 	}
@@ -103,43 +95,34 @@ func (m informing) perEvent(from *harness.Meter) harness.Figures {
 
 // add is a handler that is added to a running informer, until it has been told all objects: the
 // mean of ten.
-func (m informing) add(ctx context.Context) (harness.Figures, error) {
+func (m informing) add(ctx context.Context) rig.Figures {
 	const times = 10
-	i, stop, err := launch(ctx, m.Library, newFeed(m.Pods), m.Indexes)
-	if err != nil {
-		return nil, err
-	}
+	i, stop := launch(ctx, m.Library, newFeed(m.Pods), m.Indexes)
 	defer stop()
-	before := harness.Live()
-	all := harness.Begin(m.Library + "-" + m.What)
+	before := rig.Live()
+	all := rig.Begin(m.Library + "-" + m.What)
 	var took time.Duration
 	for range times {
 		var reached sync.WaitGroup
 		reached.Add(1)
 		began := time.Now()
-		remove, err := i.add((&counted{goal: m.Pods, reached: &reached}).handle)
-		if err != nil {
-			return nil, err
-		}
+		remove := i.add((&counted{goal: m.Pods, reached: &reached}).handle)
 		reached.Wait()
 		took += time.Since(began)
 		remove()
 	}
 	f := all.End()
-	return harness.Figures{
+	return rig.Figures{
 		"wall": took.Seconds() / times * 1e3, "cpu": f["cpu"] / times * 1e3, "allocs": f["allocs"] / times, "bytes": f["bytes"] / times / 1e6,
 		"peak": (f["peak"] - before) / 1e6,
-	}, nil
+	}
 }
 
 // read is four readers beside a writer that wants to bring 5,000 updates a second.
-func (m informing) read(ctx context.Context) (harness.Figures, error) {
+func (m informing) read(ctx context.Context) rig.Figures {
 	const readers, rate, period = 4, 5000, time.Second
 	f := newFeed(m.Pods)
-	i, stop, err := launch(ctx, m.Library, f, 1)
-	if err != nil {
-		return nil, err
-	}
+	i, stop := launch(ctx, m.Library, f, 1)
 	defer stop()
 	read := func(int) int { return i.list() }
 	if m.Read == "ByIndex" {
@@ -149,7 +132,7 @@ func (m informing) read(ctx context.Context) (harness.Figures, error) {
 	var over atomic.Bool
 	var running sync.WaitGroup
 	runtime.GC()
-	all := harness.Begin(m.Library + "-" + m.What)
+	all := rig.Begin(m.Library + "-" + m.What)
 	for k := range readers {
 		running.Go(func() {
 			for n := k; !over.Load(); n += 7919 {
@@ -174,18 +157,18 @@ func (m informing) read(ctx context.Context) (harness.Figures, error) {
 	over.Store(true)
 	running.Wait()
 	if found.Load() == 0 {
-		return nil, errors.New("the readers found nothing")
+		rig.Fail("the readers found nothing")
 	}
 	count := float64(reads.Load())
 	figures := all.End()
-	return harness.Figures{
+	return rig.Figures{
 		"reads": count / took, "writes": float64(writes) / took, "cpu": figures["cpu"] / count * 1e6, "bytes": figures["bytes"] / count, "peak": figures["peak"] / 1e6,
-	}, nil
+	}
 }
 
 // stall is updates while one handler keeps up and, where Stalled, another one sleeps through them
 // all; then it wakes and must come to know the newest version of every pod.
-func (m informing) stall(ctx context.Context) (harness.Figures, error) {
+func (m informing) stall(ctx context.Context) rig.Figures {
 	f := newFeed(m.Pods)
 	f.deep = true
 	last := fmt.Sprint(m.Pods + m.Events)
@@ -218,18 +201,15 @@ func (m informing) stall(ctx context.Context) (harness.Figures, error) {
 	} else {
 		close(asleep)
 	}
-	_, stop, err := launch(ctx, m.Library, f, 0, handlers...)
-	if err != nil {
-		return nil, err
-	}
+	_, stop := launch(ctx, m.Library, f, 0, handlers...)
 	listed.Wait()
-	before := harness.Live()
-	all := harness.Begin(m.Library + "-" + m.What)
+	before := rig.Live()
+	all := rig.Begin(m.Library + "-" + m.What)
 	f.next <- 1
 	<-asleep
 	f.next <- m.Events - 1
 	reached.Wait()
-	figures := harness.Figures{"live": (harness.Live() - before) / 1e6}
+	figures := rig.Figures{"live": (rig.Live() - before) / 1e6}
 	spent := all.End()
 	figures["peak"], figures["wall"] = (spent["peak"]-before)/1e6, spent["wall"]
 	for _, p := range f.pods {
@@ -244,9 +224,9 @@ func (m informing) stall(ctx context.Context) (harness.Figures, error) {
 		case told := <-knows:
 			figures["told"], figures["after"] = float64(told), time.Since(began).Seconds()*1e3
 		case <-ctx.Done():
-			return nil, errors.New("the handler that slept does not come to know the newest versions")
+			rig.Fail("the handler that slept does not come to know the newest versions")
 		}
 	}
 	stop()
-	return figures, nil
+	return figures
 }

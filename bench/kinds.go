@@ -5,37 +5,36 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/tributary-go/tributary/bench/harness"
+	"github.com/tributary-go/tributary/bench/rig"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
 // ratios are the columns of the table of kinds. In most of them more is worse.
-var ratios = []harness.Column{
-	harness.Col("sync: wall", "%.2f", "sync.wall"), harness.Col("CPU", "%.2f", "sync.cpu"), harness.Col("peak", "%.2f", "sync.peak"),
-	harness.Col("live", "%.2f", "sync.live"), harness.Col("plain: CPU", "%.2f", "sync.plain"), harness.Col("watch: events/s", "%.2f", lessIsWorse),
-	harness.Col("CPU", "%.2f", "watch.cpu"), harness.Col("peak", "%.2f", "watch.peak"), harness.Col("live", "%.2f", "watch.live"),
-	harness.Col("plain: CPU", "%.2f", "watch.plain"), harness.Col("shared", "%.0f %%", "shared*100"),
+var ratios = []rig.Column{
+	rig.Col("sync: wall", "%.2f", "sync.wall"), rig.Col("CPU", "%.2f", "sync.cpu"), rig.Col("peak", "%.2f", "sync.peak"),
+	rig.Col("live", "%.2f", "sync.live"), rig.Col("plain: CPU", "%.2f", "sync.plain"), rig.Col("watch: events/s", "%.2f", lessIsWorse),
+	rig.Col("CPU", "%.2f", "watch.cpu"), rig.Col("peak", "%.2f", "watch.peak"), rig.Col("live", "%.2f", "watch.live"),
+	rig.Col("plain: CPU", "%.2f", "watch.plain"), rig.Col("shared", "%.0f %%", "shared*100"),
 }
 
 const lessIsWorse = "watch.rate"
 
 // measureKinds prints one row of ratios for each kind: ours, in its default form, to client-go's.
 // The last row has the worst of each column.
-func measureKinds(ctx context.Context, s settings) error {
+func measureKinds(ctx context.Context, s settings) {
 	s.Pods = max(100, s.Pods/5)
 	s.Widgets = s.Pods
-	table := harness.Table{Lead: "kind | B/object", Columns: ratios}
+	table := rig.Table{Lead: "kind | B/object", Columns: ratios}
 	table.Begin("kinds", fmt.Sprintf("Ours to client-go's reflector, both with a watch list; *plain* is ours without sharing. %d objects, of which each "+
 		"changes twice; of the large kinds a hundredth, and 30 changes of each. %s.", s.Pods, s.repetitions()))
-	var worst harness.Figures
+	var worst rig.Figures
 	for _, kind := range append([]world.Kind{{Name: "Pod"}, {Name: world.WidgetKind}}, world.Kinds...) {
 		if s.Kind != "" && s.Kind != kind.Name {
 			continue
 		}
-		size, f, err := s.measureKind(ctx, kind)
-		if err != nil {
-			return fmt.Errorf("%s: %w", kind.Name, err)
-		}
+		var size int
+		var f rig.Figures
+		rig.Within(kind.Name, func() { size, f = s.measureKind(ctx, kind) })
 		table.Row(f, kind.Name, size)
 		delete(f, "shared")
 		if worst == nil {
@@ -48,11 +47,10 @@ func measureKinds(ctx context.Context, s settings) error {
 		}
 	}
 	table.Row(worst, "**worst**", "")
-	return nil
 }
 
 // measureKind returns the size of an object on the wire, and its ratios.
-func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, ratios harness.Figures, err error) {
+func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, ratios rig.Figures) {
 	s.Kind, s.Events = kind.Name, 2*s.Pods
 	if kind.Large {
 		s.Pods /= 100
@@ -63,14 +61,11 @@ func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, r
 	if kind.Name == world.WidgetKind {
 		form = world.Tree
 	}
-	ratios = harness.Figures{}
+	ratios = rig.Figures{}
 	for _, what := range []string{"sync", "watch"} {
 		c := scenario{what: what, form: form, objects: s.Pods, perSet: s.PerSet,
-			readers: []reader{{"tributary", "watchlist"}, {"tributary-plain", "watchlist"}, {"reflector", "watchlist"}}}
-		medians, err := c.measure(ctx, s)
-		if err != nil {
-			return 0, nil, err
-		}
+			readers: []reader{{interned, "watchlist"}, {plain, "watchlist"}, {clientGoReflector, "watchlist"}}}
+		medians := c.measure(ctx, s)
 		ours, plain, theirs := medians[0], medians[1], medians[2]
 		for _, name := range []string{"wall", "cpu", "peak", "live"} {
 			ratios[what+"."+name] = ours[name] / theirs[name]
@@ -79,5 +74,5 @@ func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, r
 		ratios["shared"] = ours["shared"]
 	}
 	ratios[lessIsWorse] = 1 / ratios["watch.wall"]
-	return len(world.CodecOf(s.Kind, s.PerSet, form).Object(0, 0, 0)), ratios, nil
+	return len(world.CodecOf(s.Kind, s.PerSet, form).Object(0, 0, 0)), ratios
 }

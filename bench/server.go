@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"math/rand/v2"
@@ -15,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/tributary-go/tributary/bench/harness"
+	"github.com/tributary-go/tributary/bench/rig"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -27,7 +26,7 @@ const (
 	eventVersion   = 4_000_000
 )
 
-// server sends prepared bytes. It has one reader at a time, which gives it orders by POST.
+// server sends prepared bytes. It has one reader at a time, which gives it orders.
 type server struct {
 	settings settings
 	contents map[world.Form]*content
@@ -35,8 +34,8 @@ type server struct {
 	changed atomic.Bool             // the relist's state is served
 	open    sync.WaitGroup          // the watches
 	asked   atomic.Int64            // when the state was last asked for, Unix nanoseconds
-	do      chan func(stream)       // for the open watch
-	sent    atomic.Pointer[[]int64] // when each event of the last pace was sent, Unix nanoseconds
+	do      chan func(world.Stream) // for the open watch
+	sent    []int64                 // when each event of the last pace was sent, Unix nanoseconds
 }
 
 // content is one collection: the first state, and the one that the relist finds.
@@ -46,41 +45,28 @@ type content struct {
 	prepare        sync.Once
 }
 
-type stream struct {
-	w     *bufio.Writer
-	codec world.Codec
-	flush func() // down to the socket
-}
-
-// serve serves until its input ends.
-func serve(ctx context.Context, s settings) error {
-	srv := &server{settings: s, contents: map[world.Form]*content{}, do: make(chan func(stream))}
+// serve is the process of the server.
+func serve(ctx context.Context, s settings) {
+	srv := &server{settings: s, contents: map[world.Form]*content{}, do: make(chan func(world.Stream))}
+	mux := rig.Control(nil, map[string]func(*http.Request) any{
+		"/reset": srv.reset, "/change": srv.change, "/events": srv.events, "/pace": srv.pace,
+		"/asked": func(*http.Request) any { return srv.asked.Load() },
+	})
 	for _, f := range []world.Form{world.Protobuf, world.JSON, world.Tree} {
 		srv.contents[f] = &content{codec: world.CodecOf(s.Kind, s.PerSet, f)}
+		if f != world.JSON { // whose path is that of protobuf
+			mux.HandleFunc(srv.contents[f].codec.Path(), srv.collection)
+		}
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc(srv.contents[world.Protobuf].codec.Path(), srv.collection)
-	mux.HandleFunc(srv.contents[world.Tree].codec.Path(), srv.collection)
-	for path, act := range map[string]func(*http.Request) (any, error){
-		"/reset": srv.reset, "/change": srv.change, "/events": srv.events, "/pace": srv.pace,
-		"/sent":  func(*http.Request) (any, error) { return srv.sent.Load(), nil },
-		"/asked": func(*http.Request) (any, error) { return srv.asked.Load(), nil },
-	} {
-		mux.HandleFunc(path, harness.Answer(act))
-	}
-	url, err := harness.Serving{}.Serve(mux)
-	if err == nil {
-		harness.Say(ctx, url)
-	}
-	return err
+	rig.Serving{}.Say(ctx, mux, nil)
 }
 
 // reset goes back to the first state and prepares it, outside any measurement. It waits for
 // the last reader's watch to end, which would take the events of the next one.
-func (s *server) reset(r *http.Request) (any, error) {
+func (s *server) reset(r *http.Request) any {
 	s.open.Wait()
 	s.changed.Store(false)
-	c := s.contents[world.Form(r.URL.Query().Get("form"))]
+	c := s.contents[world.Form(r.FormValue("form"))]
 	c.prepare.Do(func() {
 		defer debug.SetGCPercent(debug.SetGCPercent(25)) // half a million pods are 4 GB
 		count := s.settings.Pods
@@ -102,7 +88,7 @@ func (s *server) reset(r *http.Request) (any, error) {
 			}
 		}
 	})
-	return nil, nil
+	return nil
 }
 
 func (s *server) collection(w http.ResponseWriter, r *http.Request) {
@@ -113,77 +99,76 @@ func (s *server) collection(w http.ResponseWriter, r *http.Request) {
 	case strings.Contains(r.Header.Get("Accept"), "protobuf"):
 		c = s.contents[world.Protobuf]
 	}
-	items, version := c.first, world.Version(firstVersion)
+	state := world.State{Codec: c.codec, Items: slices.Values(c.first), Version: world.Version(firstVersion)}
 	if s.changed.Load() {
-		items, version = c.changed, world.Version(changedVersion)
+		state.Items, state.Version = slices.Values(c.changed), world.Version(changedVersion)
 	}
-	initial := r.URL.Query().Get("sendInitialEvents") == "true"
-	watching := r.URL.Query().Get("watch") == "true"
-	if initial || !watching {
+	if query := r.URL.Query(); query.Get("sendInitialEvents") == "true" || query.Get("watch") != "true" {
 		s.asked.Store(time.Now().UnixNano())
 	}
-	w.Header().Set("Content-Type", c.codec.Form.ContentType())
-	if watching {
-		w.Header().Set("Content-Type", c.codec.Form.WatchType())
-	}
-	out := bufio.NewWriterSize(w, 256<<10)
-	if !watching {
-		c.codec.List(items, version, func(b []byte) { _, _ = out.Write(b) })
-		_ = out.Flush()
-		return
-	}
-	if initial {
-		c.codec.Initial(out, items, version)
-	}
-	s.follow(r, stream{w: out, codec: c.codec, flush: func() {
-		_ = out.Flush()
-		w.(http.Flusher).Flush()
-	}})
+	state.Send(w, r, func(on world.Stream) bool { return s.follow(r, on) })
 }
 
-// follow keeps a watch open and sends on it as the reader asks.
-func (s *server) follow(r *http.Request, on stream) {
+// follow keeps a watch open and sends on it as the reader asks, until the state has changed.
+func (s *server) follow(r *http.Request, on world.Stream) (goesOn bool) {
 	s.open.Add(1)
 	defer s.open.Done()
 	for {
-		on.flush()
 		select {
 		case <-r.Context().Done():
-			return
+			return false
 		case do := <-s.do:
 			do(on)
-			_ = on.w.Flush()
+			on.Flush()
 			if s.changed.Load() {
-				return
+				return false
 			}
 		}
 	}
 }
 
 // change makes the reader list again, and find one object in a hundred changed.
-func (s *server) change(*http.Request) (any, error) {
-	s.do <- func(on stream) {
+func (s *server) change(*http.Request) any {
+	s.do <- func(on world.Stream) {
 		s.changed.Store(true)
-		_, _ = on.w.Write(on.codec.Expired())
+		_, _ = on.Write(on.Codec.Expired())
 	}
-	return nil, nil
+	return nil
 }
 
 // events sends the changes: each of them a state of one of the first pods with a version of its
 // own. The pods change by turns, in no order that would help a reader.
-func (s *server) events(*http.Request) (any, error) {
-	s.do <- func(on stream) {
-		states := s.states(on.codec)
+func (s *server) events(*http.Request) any {
+	s.do <- func(on world.Stream) {
+		states := s.states(on.Codec)
 		random := rand.New(rand.NewPCG(1, 2))
 		random.Shuffle(len(states), func(i, j int) { states[i], states[j] = states[j], states[i] })
 		s.asked.Store(time.Now().UnixNano())
 		for n := range s.settings.Events {
-			now := states[n%len(states)][n/len(states)%2]
-			copy(now.version, world.Version(eventVersion+n))
-			on.codec.Event(on.w, watch.Modified, now.object)
+			states[n%len(states)][n/len(states)%2].send(on, n)
 		}
 	}
-	return nil, nil
+	return nil
+}
+
+// pace sends changes as events does, each in a write of its own, at a rate, and returns when each
+// was sent.
+func (s *server) pace(r *http.Request) any {
+	sent := make(chan []int64)
+	s.do <- func(on world.Stream) {
+		states := s.states(on.Codec)
+		random := rand.New(rand.NewPCG(1, 3))
+		at := make([]int64, rig.Number(r, "count"))
+		began, rate := time.Now(), time.Duration(rig.Number(r, "rate"))
+		for n := range at {
+			states[random.IntN(len(states))][n%2].send(on, n)
+			time.Sleep(time.Until(began.Add(time.Duration(n) * time.Second / rate)))
+			at[n] = time.Now().UnixNano()
+			on.Flush()
+		}
+		sent <- at
+	}
+	return <-sent
 }
 
 // states are two states of each of the first pods.
@@ -203,4 +188,10 @@ func stateOf(object []byte, version int) state {
 	text := world.Version(version)
 	at := bytes.Index(object, []byte(text))
 	return state{object, object[at : at+len(text)]}
+}
+
+// send writes the object with the version of an event.
+func (s state) send(on world.Stream, event int) {
+	copy(s.version, world.Version(eventVersion+event))
+	on.Codec.Event(on, watch.Modified, s.object)
 }

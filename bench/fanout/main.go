@@ -22,7 +22,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tributary-go/tributary/bench/harness"
+	"github.com/tributary-go/tributary/bench/rig"
 )
 
 // load is one row: how many watch what, and how hard the writer pushes.
@@ -85,21 +85,15 @@ func (l load) String() string {
 var libraries = []string{"cacher", "tributary"}
 
 // names are those of the libraries in tables.
-var names = map[string]string{
-	"cacher": "API server", "tributary": "ours", "polled": "ours, polled", "floor": "floor: a channel each",
-	"polled floor": "floor: a queue",
-}
+var names = map[string]string{"cacher": "API server", "tributary": "ours", "polled": "ours, polled"}
 
 // libraries are those that a row has. Without goroutines of their own, watchers of one node or of
 // everything are the same load as with them.
 func (l load) libraries() []string {
-	switch {
-	case l.Rate > 0 || l.Initial:
+	if l.Rate > 0 || l.Initial {
 		return libraries
-	case l.All:
-		return append(slices.Clone(libraries), "polled")
 	}
-	return append(slices.Clone(libraries), "polled", "floor", "polled floor")
+	return append(slices.Clone(libraries), "polled")
 }
 
 var (
@@ -111,7 +105,7 @@ var (
 )
 
 func main() {
-	harness.Main(3, harness.Roles{"measure": harness.Measures(measure), "serve": harness.Acts(serve)}, func(ctx context.Context, s harness.Settings) error {
+	rig.Main(3, rig.Roles{"measure": rig.Measures(measure), "serve": rig.Acts(serve)}, func(ctx context.Context, s rig.Settings) {
 		pods, waiting, readers, clients, writes := 10_000, 10_000, 1_000, 100, 60
 		if s.Quick {
 			counts, *events = []int{1, 50}, 2_000
@@ -119,24 +113,21 @@ func main() {
 		}
 		switch {
 		case *listsOnly:
-			return measureLists(ctx, s, listRows(clients, pods))
+			measureWeb(ctx, s, listRows(clients, pods), listColumns...)
 		case *idleOnly:
-			return measureIdle(ctx, s, watching{Watchers: waiting, served: served{Pods: pods}})
+			measureWeb(ctx, s, web{Clients: waiting, served: served{Pods: pods}}.rows(), idleColumns...)
 		case *deliverOnly:
-			return measureDeliveries(ctx, s, watching{Watchers: readers, Writes: writes, served: served{Pods: pods}})
+			measureWeb(ctx, s, web{Clients: readers, Writes: writes, served: served{Pods: pods}}.rows(), deliveryColumns...)
 		case *curve != "":
-			return measureCurve(ctx, s, pods, *curve)
-		}
-		table.Begin("")
-		for _, l := range rows(pods, *events) {
-			if !s.Wants(l.String()) {
-				continue
-			}
-			if _, err := l.measureAll(ctx, s); err != nil {
-				return err
+			measureCurve(ctx, s, pods, *curve)
+		default:
+			table.Begin("")
+			for _, l := range rows(pods, *events) {
+				if s.Wants(l.String()) {
+					l.measureAll(ctx, s)
+				}
 			}
 		}
-		return nil
 	})
 }
 
@@ -186,28 +177,27 @@ func slowRows(pods, events int) (loads []load) {
 // table has the figures of one load and cache. Bytes are heap and stack of a watcher that waits for
 // its first event, and with the stack that it has after the events of the row; of few watchers they
 // tell nothing. Relists are those of a slow watcher, whose watch was ended or its version refused.
-var table = harness.Table{Lead: "load | cache", Columns: []harness.Column{
-	harness.Col("events/s", "%.0f", "events/wall"), harness.Col("deliveries/s", "%.0f", "deliveries/wall").Alone(),
-	harness.Col("user CPU us/delivery", "%.3g", "user*1e6/deliveries"), harness.Col("p50 us", "%.0f", "p50"), harness.Col("p99 us", "%.0f", "p99"),
-	harness.Col("bytes/watcher", "%.0f", "waiting"), harness.Col("after events", "%.0f", "told"), harness.Col("peak MB", "%.0f", "peak/1e6"),
-	harness.Col("relists", "%.0f", "relists").Alone(), harness.Col("watchers that were cut", "%.0f", "cut").Alone(),
+var table = rig.Table{Lead: "load | cache", Columns: []rig.Column{
+	rig.Col("events/s", "%.0f", "events/wall"), rig.Col("deliveries/s", "%.0f", "deliveries/wall").Alone(),
+	rig.Col("user CPU us/delivery", "%.3g", "user*1e6/deliveries"), rig.Col("p50 us", "%.0f", "p50"), rig.Col("p99 us", "%.0f", "p99"),
+	rig.Col("bytes/watcher", "%.0f", "waiting"), rig.Col("after events", "%.0f", "told"), rig.Col("peak MB", "%.0f", "peak/1e6"),
+	rig.Col("relists", "%.0f", "relists").Alone(), rig.Col("watchers that were cut", "%.0f", "cut").Alone(),
 }}
 
 // measureAll measures a load with all libraries by turns, prints the rows, and returns the medians.
-func (l load) measureAll(ctx context.Context, s harness.Settings) ([]harness.Figures, error) {
+func (l load) measureAll(ctx context.Context, s rig.Settings) (medians []rig.Figures) {
 	libraries := l.libraries()
-	medians, err := harness.ByTurns(s.Repeat, libraries, func(library string) (harness.Figures, error) {
-		l.Library = library
-		return harness.Measure(ctx, "measure", l)
+	rig.Within(l, func() {
+		medians = rig.ByTurns(s.Repeat, libraries, func(library string) rig.Figures {
+			l.Library = library
+			return rig.Measure(ctx, "measure", l)
+		})
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", l, err)
-	}
 	for i, library := range libraries {
 		table.Row(medians[i], l, names[library])
-		if library == "tributary" || library == "polled" {
+		if i > 0 {
 			table.Ratio(medians[i], medians[0], "", "**ours / theirs**")
 		}
 	}
-	return medians, nil
+	return medians
 }

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tributary-go/tributary/bench/harness"
+	"github.com/tributary-go/tributary/bench/rig"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -26,7 +26,7 @@ type loop struct {
 	first   int   // the version before the first write
 
 	clock     time.Time
-	spent     harness.Figures // by the writes
+	spent     rig.Figures     // by the writes
 	sent      []time.Duration // per write
 	taken     []time.Duration // per write, until its last delivery
 	missing   []atomic.Int32  // deliveries still to come, per write
@@ -38,7 +38,7 @@ type loop struct {
 }
 
 // measure measures a load in this process.
-func measure(ctx context.Context, l load) (harness.Figures, error) {
+func measure(ctx context.Context, l load) rig.Figures {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	nodes := l.Watchers
@@ -71,36 +71,29 @@ func measure(ctx context.Context, l load) (harness.Figures, error) {
 	for i := range m.missing {
 		m.missing[i].Store(fanOut)
 	}
-	var err error
-	if m.subject, err = newSubject(ctx, l.Library, m.pods, version); err != nil {
-		return nil, err
-	}
+	m.subject = newSubject(ctx, l.Library, m.pods, version)
 	if l.Initial {
-		return m.measureInitial(ctx), nil
+		return m.measureInitial(ctx)
 	}
 	before := inUse()
-	if err := m.watchAll(ctx, version); err != nil {
-		return nil, err
-	}
+	m.watchAll(ctx, version)
 	if l.Beside != "" {
 		go m.accompany(ctx, companions[l.Beside])
 	}
 	waiting := inUse()
-	err = m.writeAll(0, warm)
+	err := m.writeAll(0, warm)
 	runtime.GC()
-	m.spent = harness.Figures{}
+	m.spent = rig.Figures{}
 	if err == nil {
-		stop := harness.Profile(l.Library)
+		stop := rig.Profile(l.Library)
 		err = m.writeAll(warm, total)
 		stop()
 	}
 	if m.cut.Load() > 0 {
 		// The row ends here.
-		return harness.Figures{"cut": float64(m.cut.Load()), "peak": harness.Used()["peak"]}, nil
+		return rig.Figures{"cut": float64(m.cut.Load()), "peak": rig.Used()["peak"]}
 	}
-	if err != nil {
-		return nil, err
-	}
+	rig.Check(err)
 	f := m.figures(m.taken[warm:], float64(l.Events), float64(l.Events)*float64(fanOut)).With("", m.spent)
 	if l.Beside != "" {
 		f["relists"] = float64(m.relists.Load())
@@ -110,25 +103,25 @@ func measure(ctx context.Context, l load) (harness.Figures, error) {
 		f["waiting"] = (waiting["heap"] - before["heap"] + waiting["stacks"] - before["stacks"]) / n
 		f["told"] = (waiting["heap"] - before["heap"] + after["stacks"] - before["stacks"]) / n
 	}
-	return f, nil
+	return f
 }
 
 // figures has those of every load.
-func (m *loop) figures(taken []time.Duration, events, deliveries float64) harness.Figures {
+func (m *loop) figures(taken []time.Duration, events, deliveries float64) rig.Figures {
 	times := make([]float64, len(taken))
 	for i, d := range taken {
 		times[i] = float64(d) / 1e3
 	}
-	return harness.Figures{
-		"events": events, "deliveries": deliveries, "p50": harness.Median(times), "p99": harness.Quantile(times, 0.99), "peak": harness.Used()["peak"],
+	return rig.Figures{
+		"events": events, "deliveries": deliveries, "p50": rig.Median(times), "p99": rig.Quantile(times, 0.99), "peak": rig.Used()["peak"],
 	}
 }
 
 // measureInitial has all watchers begin at once, each with the whole state.
-func (m *loop) measureInitial(ctx context.Context) harness.Figures {
+func (m *loop) measureInitial(ctx context.Context) rig.Figures {
 	taken := make([]time.Duration, m.Watchers)
 	runtime.GC()
-	began, meter := time.Now(), harness.Begin(m.Library)
+	began, meter := time.Now(), rig.Begin(m.Library)
 	var watchers sync.WaitGroup
 	for i := range m.Watchers {
 		watchers.Go(func() {
@@ -155,23 +148,18 @@ func (m *loop) measureInitial(ctx context.Context) harness.Figures {
 func node(i int) string { return fmt.Sprintf("node-%06d.eu-central-1.compute.internal", i) }
 
 // watchAll starts the watchers, and returns when all of them wait.
-func (m *loop) watchAll(ctx context.Context, version string) error {
+func (m *loop) watchAll(ctx context.Context, version string) {
 	var ready sync.WaitGroup
 	for i := range m.Watchers + m.Dead {
 		name := ""
 		if !m.All && i < m.Watchers {
 			name = node(i)
 		}
-		if p, ok := m.subject.(poller); ok && i < m.Watchers {
-			if err := p.poll(name, version, m.take, m.lose); err != nil {
-				return err
-			}
+		if p, ok := m.subject.(polled); ok && i < m.Watchers {
+			rig.Check(p.poll(name, version, m.take, m.lose))
 			continue
 		}
-		next, err := m.subject.watch(ctx, name, version)
-		if err != nil {
-			return err
-		}
+		next := rig.Must(m.subject.watch(ctx, name, version))
 		if i >= m.Watchers {
 			go func() { _, _ = next() }() // reads one event, and no more
 			continue
@@ -184,7 +172,6 @@ func (m *loop) watchAll(ctx context.Context, version string) error {
 	}
 	ready.Wait()
 	time.Sleep(300 * time.Millisecond) // until the last of them waits; nothing depends on it
-	return nil
 }
 
 // accompany is the slow watcher. If its version is refused, or its watch is ended while it reads,
@@ -272,13 +259,13 @@ func (m *loop) writeAll(from, to int) error {
 			p.ResourceVersion = world.Version(m.first + 1 + n)
 			pods = append(pods, &p)
 		}
-		began, before := time.Now(), harness.Used()["user"]
+		began, before := time.Now(), rig.Used()["user"]
 		if err := m.write(from, pods); err != nil {
 			return err
 		}
 		if m.spent != nil {
 			m.spent["wall"] += time.Since(began).Seconds()
-			m.spent["user"] += harness.Used()["user"] - before
+			m.spent["user"] += rig.Used()["user"] - before
 		}
 		from = next
 	}
@@ -336,8 +323,8 @@ func (m *loop) begin(timeout <-chan time.Time) error {
 }
 
 // inUse is the live heap and the stacks, without what a second collection would shrink.
-func inUse() harness.Figures {
+func inUse() rig.Figures {
 	runtime.GC()
 	debug.FreeOSMemory()
-	return harness.Used()
+	return rig.Used()
 }

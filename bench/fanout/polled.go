@@ -36,6 +36,7 @@ type polledWatch struct {
 	lost    func(error)
 }
 
+// poll begins a watch, whose events are taken by a worker.
 func (p polled) poll(node, version string, take func(version string), lost func(error)) error {
 	w, err := p.watcher(node, version)
 	if err != nil {

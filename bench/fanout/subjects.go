@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/bench/rig"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -30,35 +31,19 @@ type subject interface {
 	watch(ctx context.Context, node, version string) (next func() (string, error), err error)
 }
 
-// poller is a subject whose watchers wait without a goroutine.
-type poller interface {
-	// poll begins a watch, whose events are taken by a worker.
-	poll(node, version string, take func(version string), lost func(error)) error
-}
-
 var errEnded = errors.New("the watch has ended")
 
 // newSubject makes a cache that holds pods. Options are for ours.
-func newSubject(ctx context.Context, library string, pods []*corev1.Pod, version string, options ...watchcache.Option) (subject, error) {
-	switch library {
-	case "cacher":
+func newSubject(ctx context.Context, library string, pods []*corev1.Pod, version string, options ...watchcache.Option) subject {
+	if library == "cacher" {
 		return newTheirs(ctx, pods, version)
-	case "floor":
-		return &floor{watchers: map[string]chan *corev1.Pod{}}, nil
-	case "polled floor":
-		return newPolledFloor(), nil
 	}
-	c, err := watchcache.NewCache(watchcache.Pods(), options...)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Replace(store.Items(pods...), store.At(version)); err != nil {
-		return nil, err
-	}
+	c := rig.Must(watchcache.NewCache(watchcache.Pods(), options...))
+	rig.Check(c.Replace(store.Items(pods...), store.At(version)))
 	if library == "polled" {
-		return newPolled(ours{c}), nil
+		return newPolled(ours{c})
 	}
-	return ours{c}, nil
+	return ours{c}
 }
 
 type ours struct {
@@ -107,10 +92,10 @@ type theirs struct {
 
 const prefix = "/pods/"
 
-func newTheirs(ctx context.Context, pods []*corev1.Pod, version string) (subject, error) {
+func newTheirs(ctx context.Context, pods []*corev1.Pod, version string) subject {
 	// The channel is as long as that of the storage on etcd.
 	m := &inMemory{pods: pods, version: version, events: make(chan watch.Event, 100)}
-	c, err := cacher.NewCacherFromConfig(cacher.Config{
+	c := rig.Must(cacher.NewCacherFromConfig(cacher.Config{
 		Storage: m, Versioner: storage.APIObjectVersioner{}, GroupResource: schema.GroupResource{Resource: "pods"},
 		EventsHistoryWindow: cacher.DefaultEventFreshDuration, ResourcePrefix: prefix, GetAttrsFunc: attributes,
 		KeyFunc: func(obj runtime.Object) (string, error) {
@@ -123,11 +108,9 @@ func newTheirs(ctx context.Context, pods []*corev1.Pod, version string) (subject
 		}},
 		NewFunc: func() runtime.Object { return &corev1.Pod{} }, NewListFunc: func() runtime.Object { return &corev1.PodList{} },
 		Codec: scheme.Codecs.LegacyCodec(corev1.SchemeGroupVersion),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &theirs{c, m}, c.Wait(ctx)
+	}))
+	rig.Check(c.Wait(ctx))
+	return &theirs{c, m}
 }
 
 const nodeName = "spec.nodeName"

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 )
@@ -122,6 +124,15 @@ func Config(url string) *rest.Config {
 		Host: url, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: strings.HasPrefix(url, "https:")},
 		ContentConfig: rest.ContentConfig{ContentType: Protobuf, AcceptContentTypes: Protobuf + ",application/json"},
 	}
+}
+
+// RESTClient is client-go's client of a version of a group, with the types of its clientset.
+func RESTClient(config *rest.Config, version schema.GroupVersion) rest.Interface {
+	config.GroupVersion, config.NegotiatedSerializer, config.APIPath = &version, scheme.Codecs.WithoutConversion(), "/apis"
+	if version.Group == "" {
+		config.APIPath = "/api"
+	}
+	return Must(rest.RESTClientFor(config))
 }
 
 // Get returns the body of an answer; headers are names and values by turns.

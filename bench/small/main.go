@@ -4,9 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/tributary-go/tributary/bench/harness"
+	"github.com/tributary-go/tributary/bench/rig"
 )
 
 // measurement is the task of one process.
@@ -43,38 +44,33 @@ var (
 
 func main() {
 	flag.IntVar(&full.informers, "informers", 300, "informers of a row, if they have 50,000 objects together")
-	harness.Numbers(&full.counts, "counts", "objects in each")
-	harness.Main(3, harness.Roles{"informers": harness.Measures(start)}, measure)
+	rig.Numbers(&full.counts, "counts", "objects in each")
+	rig.Main(3, rig.Roles{"informers": rig.Measures(start)}, measure)
 }
 
-func measure(ctx context.Context, s harness.Settings) error {
+func measure(ctx context.Context, s rig.Settings) {
 	if s.Quick {
 		full.informers, full.most, full.quick = 5, 100, true
 	}
-	url, err := serve()
-	if err != nil {
-		return err
-	}
+	url := serve()
 	if *curve != "" {
-		return full.grow(ctx, s, url, *curve)
+		full.grow(ctx, s, url, *curve)
+		return
 	}
-	var parts []harness.Part
+	var parts []rig.Part
 	for _, kind := range kinds {
-		parts = append(parts, harness.Part{Name: kind.title, Measure: func(ctx context.Context, s harness.Settings) error {
+		parts = append(parts, rig.Part{Name: kind.title, Measure: func(ctx context.Context, s rig.Settings) {
 			table.Begin(kind.title + ", informers with one handler")
 			for _, each := range kind.counts(full) {
-				if _, err := full.measurementOf(url, kind, each).row(ctx, s, each); err != nil {
-					return fmt.Errorf("%d: %w", each, err)
-				}
+				full.measurementOf(url, kind, each).row(ctx, s, each)
 			}
-			return nil
 		}})
 	}
-	return s.Each(ctx, append(parts, harness.Part{Name: "caches of controllerruntime and controller-runtime", Measure: func(ctx context.Context, s harness.Settings) error {
-		table.Begin("caches of controllerruntime and controller-runtime, per namespace")
-		_, err := measurement{URL: url, Kind: kinds[0].Name, Informers: min(full.informers, 200), Each: 3, Cache: true}.row(ctx, s, "cache")
-		return err
-	}}, harness.Part{Name: "idle informers", Measure: full.idle})...)
+	const caches = "caches of controllerruntime and controller-runtime"
+	s.Each(ctx, append(parts, rig.Part{Name: caches, Measure: func(ctx context.Context, s rig.Settings) {
+		table.Begin(caches + ", per namespace")
+		measurement{URL: url, Kind: kinds[0].Name, Informers: min(full.informers, 200), Each: 3, Cache: true}.row(ctx, s, "cache")
+	}}, rig.Part{Name: "idle informers", Measure: full.idle})...)
 }
 
 // usual are the counts of objects if none were asked for.
@@ -91,57 +87,40 @@ func (s sizes) measurementOf(url string, k kind, each int) measurement {
 }
 
 // table has the figures of one informer, but for the CPU of a whole first sync.
-var table = harness.Table{Lead: "objects in each | informers | ", Columns: []harness.Column{
-	harness.Col("heap, KB", "%.1f", "heap/1e3/informers"), harness.Col("stacks, KB", "%.1f", "stacks/1e3/informers"),
-	harness.Col("goroutines", "%.1f", "goroutines/informers").Alone(), harness.Col("CPU s", "%.3f", "cpu"),
+var table = rig.Table{Lead: "objects in each | informers | ", Columns: []rig.Column{
+	rig.Col("heap, KB", "%.1f", "heap/1e3/informers"), rig.Col("stacks, KB", "%.1f", "stacks/1e3/informers"),
+	rig.Col("goroutines", "%.1f", "goroutines/informers").Alone(), rig.Col("CPU s", "%.3f", "cpu"),
 }}
 
 // idleTable has the figures of a minute in which nothing happens.
-var idleTable = harness.Table{Lead: "informers | ", Columns: []harness.Column{
-	harness.Col("CPU ms a minute", "%.1f", "cpu*1e3/minutes"), harness.Col("context switches a minute", "%.0f", "switches/minutes"),
+var idleTable = rig.Table{Lead: "informers | ", Columns: []rig.Column{
+	rig.Col("CPU ms a minute", "%.1f", "cpu*1e3/minutes"), rig.Col("context switches a minute", "%.0f", "switches/minutes"),
 }}
 
 // idle measures informers of which nothing changes, on a server that sends bookmarks and answers
 // probes as the API server does.
-func (s sizes) idle(ctx context.Context, h harness.Settings) error {
-	url, err := serveIdle(s.informers)
-	if err != nil {
-		return err
-	}
-	m := measurement{URL: url, Kind: kinds[0].Name, Informers: s.informers, Each: idleEach, Idle: *idle}
+func (s sizes) idle(ctx context.Context, h rig.Settings) {
+	m := measurement{URL: serveIdle(s.informers), Kind: kinds[0].Name, Informers: s.informers, Each: idleEach, Idle: *idle}
 	if s.quick {
 		m.Idle = time.Second
 	}
 	idleTable.Begin(fmt.Sprintf("idle informers of %d pods each, over %s", m.Each, m.Idle))
-	medians, err := m.byTurns(ctx, h)
-	if err != nil {
-		return err
-	}
-	for i, f := range medians {
-		idleTable.Row(f, m.Informers, libraries[i])
-	}
-	idleTable.Ratio(medians[0], medians[1], m.Informers, "**ours / theirs**")
-	return nil
+	m.rows(ctx, h, idleTable, m.Informers)
 }
 
-// byTurns has the medians of each library.
-func (m measurement) byTurns(ctx context.Context, s harness.Settings) ([]harness.Figures, error) {
-	return harness.ByTurns(s.Repeat, libraries, func(library string) (harness.Figures, error) {
+// row measures both libraries, prints their medians and the ratio, and returns them.
+func (m measurement) row(ctx context.Context, s rig.Settings, name any) []rig.Figures {
+	return m.rows(ctx, s, table, name, m.Informers)
+}
+
+func (m measurement) rows(ctx context.Context, s rig.Settings, table rig.Table, lead ...any) []rig.Figures {
+	medians := rig.ByTurns(s.Repeat, libraries, func(library string) rig.Figures {
 		m.Library = library
-		return harness.Measure(ctx, "informers", m)
+		return rig.Measure(ctx, "informers", m)
 	})
-}
-
-// row measures both libraries, prints their medians and the ratio, and returns the heap of each.
-func (m measurement) row(ctx context.Context, s harness.Settings, name any) (heap []float64, err error) {
-	medians, err := m.byTurns(ctx, s)
-	if err != nil {
-		return nil, err
-	}
 	for i, f := range medians {
-		table.Row(f, name, m.Informers, libraries[i])
-		heap = append(heap, f["heap"]/f["informers"])
+		table.Row(f, append(slices.Clip(lead), libraries[i])...)
 	}
-	table.Ratio(medians[0], medians[1], name, m.Informers, "**ours / theirs**")
-	return heap, nil
+	table.Ratio(medians[0], medians[1], append(lead, "**ours / theirs**")...)
+	return medians
 }

@@ -5,9 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
-	"github.com/tributary-go/tributary/bench/harness"
+	"github.com/tributary-go/tributary/bench/rig"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -25,33 +26,25 @@ type measurement struct {
 
 var kubeconfig = flag.String("kubeconfig", "", "measure the pods of the cluster in this `file` instead")
 
-func main() { harness.Main(3, harness.Roles{"read": harness.Measures(read)}, measure) }
+func main() { rig.Main(3, rig.Roles{"read": rig.Measures(read)}, measure) }
 
-func measure(ctx context.Context, s harness.Settings) error {
+func measure(ctx context.Context, s rig.Settings) {
 	pods, many, each := 50_000, 88_000, time.Second
 	if s.Quick {
 		pods, many, each = 1000, 1500, 20*time.Millisecond
 	}
 	if *kubeconfig != "" {
-		return measurement{Kubeconfig: *kubeconfig, Each: each}.table(ctx, s, "stripped pods of a cluster")
+		measurement{Kubeconfig: *kubeconfig, Each: each}.table(ctx, s, "stripped pods of a cluster")
+		return
 	}
-	var parts []harness.Part
-	for _, row := range []struct {
-		title string
-		m     measurement
-	}{
-		{"stripped pods", measurement{Objects: pods, Each: each}},
-		{"many pods", measurement{Objects: many, Each: each}},
-		{"many pods, trimmed", measurement{Objects: many, Each: each, Trim: true}},
-	} {
-		parts = append(parts, harness.Part{Name: row.title, Measure: func(ctx context.Context, s harness.Settings) (err error) {
-			if row.m.URL, err = serve(row.m.Objects); err != nil {
-				return err
-			}
-			return row.m.table(ctx, s, row.title)
-		}})
+	part := func(title string, m measurement) rig.Part {
+		return rig.Part{Name: title, Measure: func(ctx context.Context, s rig.Settings) {
+			m.URL, m.Each = serve(m.Objects), each
+			m.table(ctx, s, title)
+		}}
 	}
-	return s.Each(ctx, parts...)
+	s.Each(ctx, part("stripped pods", measurement{Objects: pods}), part("many pods", measurement{Objects: many}),
+		part("many pods, trimmed", measurement{Objects: many, Trim: true}))
 }
 
 // subjects are measured by turns. Equal settings of the collector are not equal memory: the last
@@ -72,48 +65,31 @@ func (m measurement) subjects() (all []measurement) {
 	return all
 }
 
+func (m measurement) String() string { return fmt.Sprint(m.Library, " ", m.Settings) }
+
 // table measures both caches by turns, and prints their medians and ratios.
-func (m measurement) table(ctx context.Context, s harness.Settings, title string) error {
+func (m measurement) table(ctx context.Context, s rig.Settings, title string) {
 	subjects := m.subjects()
-	medians, err := harness.ByTurns(s.Repeat, subjects, func(m measurement) (harness.Figures, error) {
-		return harness.Measure(ctx, "read", m, m.Settings...)
-	})
-	if err != nil {
-		return err
-	}
-	table := harness.Table{Lead: "", Columns: []harness.Column{
-		harness.Col("live heap MB", "%.4g", "live/1e6"), harness.Col("first RSS MB", "%.4g", "first/1e6"), harness.Col("last RSS MB", "%.4g", "last/1e6"),
-		harness.Col("CPU s until synced", "%.3g", "cpu"), harness.Col("CPU us: Get", "%.4g", "get"), harness.Col("not copied", "%.4g", "get.shared"),
-		harness.Col("List by index", "%.4g", "index"), harness.Col("not copied", "%.4g", "index.shared"),
-		harness.Col("List by a label of none", "%.4g", "none"), harness.Col("List of all", "%.4g", "all"), harness.Col("not copied", "%.4g", "all.shared"),
+	medians := rig.ByTurns(s.Repeat, subjects, func(m measurement) rig.Figures { return rig.Measure(ctx, "read", m, m.Settings...) })
+	table := rig.Table{Lead: "", Columns: []rig.Column{
+		rig.Col("live heap MB", "%.4g", "live/1e6"), rig.Col("first RSS MB", "%.4g", "first/1e6"), rig.Col("last RSS MB", "%.4g", "last/1e6"),
+		rig.Col("CPU s until synced", "%.3g", "cpu"), rig.Col("CPU us: Get", "%.4g", "get"), rig.Col("not copied", "%.4g", "get.shared"),
+		rig.Col("List by index", "%.4g", "index"), rig.Col("not copied", "%.4g", "index.shared"),
+		rig.Col("List by a label of none", "%.4g", "none"), rig.Col("List of all", "%.4g", "all"), rig.Col("not copied", "%.4g", "all.shared"),
 	}}
 	table.Begin(fmt.Sprintf("%s (%.0f objects)", title, medians[0]["objects"]))
-	theirs := medians[1]
-	for i, f := range medians {
-		table.Row(f, fmt.Sprint(subjects[i].Library, " ", subjects[i].Settings))
-	}
-	table.Ratio(medians[0], theirs, "**ours / theirs**")
-	table.Ratio(medians[2], theirs, fmt.Sprint("**ours / theirs**, ", subjects[2].Settings))
-	return nil
+	rig.Rows(table, subjects, medians)
+	table.Ratio(medians[0], medians[1], "**ours / theirs**")
+	table.Ratio(medians[2], medians[1], fmt.Sprint("**ours / theirs**, ", subjects[2].Settings))
 }
 
 // serve sends the pods to each watch list.
-func serve(pods int) (url string, err error) {
+func serve(pods int) (url string) {
 	codec := world.CodecOf("Pod", 50, world.Protobuf)
 	items := make([][]byte, pods)
 	for i := range items {
 		items[i] = codec.Object(i, i, 0)
 	}
-	return harness.Serving{}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("watch") != "true" {
-			http.Error(w, "this server knows watches only", http.StatusNotImplemented)
-			return
-		}
-		w.Header().Set("Content-Type", harness.Watch)
-		if r.URL.Query().Get("sendInitialEvents") == "true" {
-			codec.Initial(w, items, world.Version(pods))
-		}
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	}))
+	all := world.State{Codec: codec, Items: slices.Values(items), Version: world.Version(pods)}
+	return rig.Serving{}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { all.Send(w, r, nil) }))
 }
