@@ -11,25 +11,25 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
 // measureCluster prints the tables of a first sync of all pods of a real cluster.
 func measureCluster(ctx context.Context, s settings) {
 	if s.fill {
-		rig.Within("fill the cluster", func() { s.fillCluster(ctx) })
+		harness.Within("fill the cluster", func() { s.fillCluster(ctx) })
 	}
 	readers := []reader{{interned, "watchlist"}, {interned, "list"}, {clientGoReflector, "watchlist"}, {clientGoReflector, "list"}, {clientGoInformer, "list"}}
 	for _, c := range []scenario{
 		{name: "first sync of a cluster's pods, protobuf", what: "sync", form: world.Protobuf, readers: readers},
 		{name: "first sync of a cluster's pods, JSON", what: "sync", form: world.JSON, readers: readers},
 	} {
-		medians := rig.ByTurns(s.Repeat, readers, func(r reader) rig.Figures {
+		medians := harness.ByTurns(s.Repeat, readers, func(r reader) harness.Figures {
 			return s.read(ctx, r, reading{Kubeconfig: s.kubeconfig, Form: c.form, What: c.what})
 		})
 		if c.objects = int(medians[0]["objects"]); c.objects == 0 {
-			rig.Fail("the cluster has no pods")
+			harness.Fail("the cluster has no pods")
 		}
 		c.print(s, medians)
 	}
@@ -37,7 +37,7 @@ func measureCluster(ctx context.Context, s settings) {
 
 // fillCluster creates pods, each with its status and the managedFields of three writers.
 func (s settings) fillCluster(ctx context.Context) {
-	client := rig.Must(kubernetes.NewForConfig(clientConfig(s.kubeconfig))).CoreV1()
+	client := harness.Must(kubernetes.NewForConfig(clientConfig(s.kubeconfig))).CoreV1()
 	podOf := func(i int) *corev1.Pod { return world.Pods{PerSet: s.PerSet}.Pod(i, i, 0) }
 	made := map[string]bool{}
 	for i := range s.Pods {
@@ -48,21 +48,21 @@ func (s settings) fillCluster(ctx context.Context) {
 		made[name] = true
 		_, err := client.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		if !apierrors.IsAlreadyExists(err) {
-			rig.Check(err)
+			harness.Check(err)
 		}
 	}
-	rig.AtOnce(s.Pods, 32, func(i int) {
+	harness.AtOnce(s.Pods, 32, func(i int) {
 		pod := podOf(i)
 		pod.ResourceVersion, pod.UID = "", ""
-		created := rig.Must(client.Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{}))
+		created := harness.Must(client.Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{}))
 		created.Status = pod.Status
-		rig.Must(client.Pods(pod.Namespace).UpdateStatus(ctx, created, metav1.UpdateOptions{}))
+		harness.Must(client.Pods(pod.Namespace).UpdateStatus(ctx, created, metav1.UpdateOptions{}))
 	})
 }
 
 // clientConfig is that of a real cluster, with no limit to the rate of requests.
 func clientConfig(kubeconfig string) *rest.Config {
-	config := rig.Must(clientcmd.BuildConfigFromFlags("", kubeconfig))
+	config := harness.Must(clientcmd.BuildConfigFromFlags("", kubeconfig))
 	config.QPS, config.Timeout, config.WarningHandler = -1, 10*time.Minute, rest.NoWarnings{}
 	return config
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -21,11 +21,11 @@ type work struct {
 // shuffled.
 func measureCores(ctx context.Context, s settings) {
 	s.Events /= 4
-	table := rig.Table{Lead: "work | order | cores", Columns: []rig.Column{
-		rig.Col("ours: wall s", "%.2f", "wall"), rig.Col("CPU s", "%.2f", "cpu"),
-		rig.Col("client-go: wall s", "%.2f", "theirs.wall"), rig.Col("CPU s", "%.2f", "theirs.cpu"),
-		rig.Col("ours / client-go: wall", "%.2f", "wall/theirs.wall"), rig.Col("CPU", "%.2f", "cpu/theirs.cpu"),
-		rig.Col("1 core / this, ours", "%.2f", "alone.wall/wall"), rig.Col("client-go", "%.2f", "alone.theirs.wall/theirs.wall"),
+	table := harness.Table{Lead: "work | order | cores", Columns: []harness.Column{
+		harness.Col("ours: wall s", "%.2f", "wall"), harness.Col("CPU s", "%.2f", "cpu"),
+		harness.Col("client-go: wall s", "%.2f", "theirs.wall"), harness.Col("CPU s", "%.2f", "theirs.cpu"),
+		harness.Col("ours / client-go: wall", "%.2f", "wall/theirs.wall"), harness.Col("CPU", "%.2f", "cpu/theirs.cpu"),
+		harness.Col("1 core / this, ours", "%.2f", "alone.wall/wall"), harness.Col("client-go", "%.2f", "alone.theirs.wall/theirs.wall"),
 	}}
 	table.Begin("cores", fmt.Sprintf("The reader has so many cores (`GOMAXPROCS`); %d objects, of a watch %d events over %d. %s.",
 		s.Pods, s.Events, s.EventPods, s.repetitions()))
@@ -39,7 +39,7 @@ func measureCores(ctx context.Context, s settings) {
 		if s.Shuffled = w.shuffled; w.shuffled {
 			order = "shuffled"
 		}
-		var alone rig.Figures
+		var alone harness.Figures
 		for _, s.Cores = range []int{1, 2, 4} {
 			if s.Cores > runtime.NumCPU() {
 				break

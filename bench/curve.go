@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/tributary-go/tributary/bench/chart"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -15,7 +15,7 @@ func measureGrowth(ctx context.Context, s settings) {
 		{name: "first sync, protobuf", what: "sync"}, {name: "relist, 1 % changed, protobuf", what: "relist"},
 	} {
 		c.form, c.perSet, c.readers = world.Protobuf, s.PerSet, two
-		grown := make([][]rig.Figures, len(two)) // per reader, per size
+		grown := make([][]harness.Figures, len(two)) // per reader, per size
 		for _, c.objects = range s.growth {
 			medians := c.measure(ctx, s)
 			c.print(s, medians)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
@@ -35,20 +35,20 @@ type fewPods struct {
 // measureFewPods prints the cost of many small collections: their objects and stores, without
 // reflectors.
 func measureFewPods(ctx context.Context, s settings) {
-	table := rig.Table{Lead: "pods in each", Columns: []rig.Column{
-		rig.Col("packed B", "%.0f", "packed.live/each"), rig.Col("interned B", "%.0f", "tributary.live/each"),
-		rig.Col("client-go B", "%.0f", "reflector.live/each"), rig.Col("packed / client-go", "%.3f", "packed.live/reflector.live"),
-		rig.Col("CPU us: packed", "%.0f", "packed.cpu*1e6/each"), rig.Col("interned", "%.0f", "tributary.cpu*1e6/each"),
-		rig.Col("client-go", "%.0f", "reflector.cpu*1e6/each"),
+	table := harness.Table{Lead: "pods in each", Columns: []harness.Column{
+		harness.Col("packed B", "%.0f", "packed.live/each"), harness.Col("interned B", "%.0f", "tributary.live/each"),
+		harness.Col("client-go B", "%.0f", "reflector.live/each"), harness.Col("packed / client-go", "%.3f", "packed.live/reflector.live"),
+		harness.Col("CPU us: packed", "%.0f", "packed.cpu*1e6/each"), harness.Col("interned", "%.0f", "tributary.cpu*1e6/each"),
+		harness.Col("client-go", "%.0f", "reflector.cpu*1e6/each"),
 	}}
 	table.Begin(fmt.Sprintf("at rest: %d collections of few pods", fewCollections),
 		"The heap of a collection: its objects, its store and its source, without a reflector. "+s.repetitions()+".")
 	for _, each := range []int{0, 1, 3, 10, 50} {
 		libraries := []string{atRest, interned, clientGoReflector}
-		medians := rig.ByTurns(s.Repeat, libraries, func(library string) rig.Figures {
-			return rig.Measure(ctx, "few", fewPods{library, each})
+		medians := harness.ByTurns(s.Repeat, libraries, func(library string) harness.Figures {
+			return harness.Measure(ctx, "few", fewPods{library, each})
 		})
-		f := rig.Figures{"each": fewCollections}
+		f := harness.Figures{"each": fewCollections}
 		for i, library := range libraries {
 			f = f.With(library+".", medians[i])
 		}
@@ -57,9 +57,9 @@ func measureFewPods(ctx context.Context, s settings) {
 }
 
 // fillFew fills collections of a few pods each.
-func fillFew(ctx context.Context, few fewPods) rig.Figures {
-	client := rig.RESTClient(&rest.Config{Host: "http://few.example", QPS: -1, Transport: bodiesOf(few.Each),
-		ContentConfig: rest.ContentConfig{ContentType: rig.Protobuf}}, corev1.SchemeGroupVersion)
+func fillFew(ctx context.Context, few fewPods) harness.Figures {
+	client := harness.RESTClient(&rest.Config{Host: "http://few.example", QPS: -1, Transport: bodiesOf(few.Each),
+		ContentConfig: rest.ContentConfig{ContentType: harness.Protobuf}}, corev1.SchemeGroupVersion)
 	fill := map[string]func(namespace string) any{
 		atRest: func(namespace string) any {
 			source, st := listwatch.FromClient[corev1.Pod](client, "pods", listwatch.InNamespace(namespace)).Encoded(), packed.New[corev1.Pod]()
@@ -71,7 +71,7 @@ func fillFew(ctx context.Context, few fewPods) rig.Figures {
 		},
 		clientGoReflector: func(namespace string) any {
 			var list corev1.PodList
-			rig.Check(client.Get().Namespace(namespace).Resource("pods").Do(ctx).Into(&list))
+			harness.Check(client.Get().Namespace(namespace).Resource("pods").Do(ctx).Into(&list))
 			st := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 			for i := range list.Items {
 				obj := list.Items[i] // not kept by the list's array
@@ -82,11 +82,11 @@ func fillFew(ctx context.Context, few fewPods) rig.Figures {
 	}[few.Library]
 	fill(strconv.Itoa(fewCollections)) // makes the state of the process
 	held := make([]any, fewCollections)
-	before, used := rig.Live(), rig.CPU()
+	before, used := harness.Live(), harness.CPU()
 	for i := range held {
 		held[i] = fill(strconv.Itoa(i))
 	}
-	f := rig.Figures{"cpu": (rig.CPU() - used).Seconds(), "live": rig.Live() - before}
+	f := harness.Figures{"cpu": (harness.CPU() - used).Seconds(), "live": harness.Live() - before}
 	runtime.KeepAlive(held)
 	runtime.KeepAlive(client) // and so the bodies
 	return f
@@ -94,7 +94,7 @@ func fillFew(ctx context.Context, few fewPods) rig.Figures {
 
 func filled[T store.Object](ctx context.Context, source *listwatch.ListWatch[T], st store.Store[T]) store.Store[T] {
 	list := source.List(ctx, metav1.ListOptions{})
-	rig.Check(st.Replace(list.Items, func() string { return list.Meta().ResourceVersion }))
+	harness.Check(st.Replace(list.Items, func() string { return list.Meta().ResourceVersion }))
 	return st
 }
 
@@ -121,5 +121,5 @@ func bodiesOf(each int) http.RoundTripper {
 type transport func(*http.Request) []byte
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {rig.Protobuf}}, Body: io.NopCloser(bytes.NewReader(t(r))), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {harness.Protobuf}}, Body: io.NopCloser(bytes.NewReader(t(r))), Request: r}, nil
 }

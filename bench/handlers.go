@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
@@ -35,9 +35,9 @@ func ourInformer(from reflectorSource, indexes ...store.AnyIndex[*corev1.Pod]) i
 	i := informer.New[*corev1.Pod](from, informer.WithIndexes(indexes...))
 	return informed{
 		run:    func(ctx context.Context) { _ = i.Run(ctx) },
-		synced: func(ctx context.Context) { rig.Check(i.WaitSynced(ctx)) },
+		synced: func(ctx context.Context) { harness.Check(i.WaitSynced(ctx)) },
 		add: func(handle func(*corev1.Pod)) func() {
-			return rig.Must(i.AddHandler(func(e informer.Event[*corev1.Pod]) { handle(e.Object()) })).Remove
+			return harness.Must(i.AddHandler(func(e informer.Event[*corev1.Pod]) { handle(e.Object()) })).Remove
 		},
 		byNode: func(node string) (found int) {
 			for pod := range byNode.Objects(i.Snapshot(), node) {
@@ -69,17 +69,17 @@ func theirInformer(from cache.ListerWatcher, indexes cache.Indexers) informed {
 		run: i.RunWithContext,
 		synced: func(ctx context.Context) {
 			if !cache.WaitForCacheSync(ctx.Done(), i.HasSynced) {
-				rig.Fail("client-go's informer did not sync")
+				harness.Fail("client-go's informer did not sync")
 			}
 		},
 		add: func(handle func(*corev1.Pod)) func() {
-			h := rig.Must(i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			h := harness.Must(i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 				AddFunc:    func(obj any) { handle(obj.(*corev1.Pod)) },
 				UpdateFunc: func(_, obj any) { handle(obj.(*corev1.Pod)) },
 			}))
 			return func() { _ = i.RemoveEventHandler(h) }
 		},
-		byNode: func(node string) int { return touchAll(rig.Must(i.GetIndexer().ByIndex("node", node))) },
+		byNode: func(node string) int { return touchAll(harness.Must(i.GetIndexer().ByIndex("node", node))) },
 		list:   func() int { return touchAll(i.GetIndexer().List()) },
 	}
 }

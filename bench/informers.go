@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // row is a measurement of both libraries, by turns.
@@ -17,7 +17,7 @@ type row struct {
 type informerTable struct {
 	name, note string
 	rows       []row
-	columns    []rig.Column
+	columns    []harness.Column
 }
 
 func informerTables(s settings) []informerTable {
@@ -33,18 +33,18 @@ func informerTables(s settings) []informerTable {
 				deliver("1 handler", 1, 0, s.Events), deliver("1 handler, an index", 1, 1, s.Events),
 				deliver("10 handlers", 10, 0, s.Events/2), deliver("100 handlers", 100, 0, s.Events/5),
 			},
-			columns: []rig.Column{
-				rig.Col("us/event", "%.2f", "wall"), rig.Col("deliveries/s", "%.0f", "deliveries"), rig.Col("CPU us/event", "%.2f", "cpu"),
-				rig.Col("allocs/event", "%.1f", "allocs"), rig.Col("B/event", "%.0f", "bytes"), rig.Col("live heap MB", "%.1f", "live"),
+			columns: []harness.Column{
+				harness.Col("us/event", "%.2f", "wall"), harness.Col("deliveries/s", "%.0f", "deliveries"), harness.Col("CPU us/event", "%.2f", "cpu"),
+				harness.Col("allocs/event", "%.1f", "allocs"), harness.Col("B/event", "%.0f", "bytes"), harness.Col("live heap MB", "%.1f", "live"),
 			},
 		},
 		{
 			name: "informers, a handler more",
 			note: fmt.Sprintf("A handler is added to a running informer of %d pods, until it has returned from the last of them.", s.Pods),
 			rows: []row{{"add", informing{What: "add", Pods: s.Pods}}},
-			columns: []rig.Column{
-				rig.Col("ms", "%.2f", "wall"), rig.Col("CPU ms", "%.2f", "cpu"), rig.Col("allocs", "%.0f", "allocs"),
-				rig.Col("MB allocated", "%.2f", "bytes"), rig.Col("peak heap above, MB", "%.1f", "peak"),
+			columns: []harness.Column{
+				harness.Col("ms", "%.2f", "wall"), harness.Col("CPU ms", "%.2f", "cpu"), harness.Col("allocs", "%.0f", "allocs"),
+				harness.Col("MB allocated", "%.2f", "bytes"), harness.Col("peak heap above, MB", "%.1f", "peak"),
 			},
 		},
 		{
@@ -52,9 +52,9 @@ func informerTables(s settings) []informerTable {
 			note: fmt.Sprintf("Four goroutines read an informer of %d pods, all of them or the 110 of a node by index, "+
 				"while the source brings as many updates as are taken, 5,000/s at most.", s.Pods),
 			rows: []row{{"ByIndex", informing{What: "read", Read: "ByIndex", Pods: s.Pods}}, {"List", informing{What: "read", Read: "List", Pods: s.Pods}}},
-			columns: []rig.Column{
-				rig.Col("reads/s", "%.0f", "reads"), rig.Col("updates/s", "%.0f", "writes"), rig.Col("CPU us/read", "%.2f", "cpu"),
-				rig.Col("B/read", "%.0f", "bytes"), rig.Col("peak heap MB", "%.0f", "peak"),
+			columns: []harness.Column{
+				harness.Col("reads/s", "%.0f", "reads"), harness.Col("updates/s", "%.0f", "writes"), harness.Col("CPU us/read", "%.2f", "cpu"),
+				harness.Col("B/read", "%.0f", "bytes"), harness.Col("peak heap MB", "%.0f", "peak"),
 			},
 		},
 		{
@@ -65,16 +65,16 @@ func informerTables(s settings) []informerTable {
 				{"nobody sleeps", informing{What: "stall", Pods: s.EventPods, Events: s.Events}},
 				{"one sleeps", informing{What: "stall", Pods: s.EventPods, Events: s.Events, Stalled: true}},
 			},
-			columns: []rig.Column{
-				rig.Col("peak heap MB", "%.0f", "peak"), rig.Col("live heap MB", "%.1f", "live"), rig.Col("wall s", "%.2f", "wall"),
-				rig.Col("events told once awake", "%.0f", "told").Alone(), rig.Col("until it knows all, ms", "%.1f", "after").Alone(),
+			columns: []harness.Column{
+				harness.Col("peak heap MB", "%.0f", "peak"), harness.Col("live heap MB", "%.1f", "live"), harness.Col("wall s", "%.2f", "wall"),
+				harness.Col("events told once awake", "%.0f", "told").Alone(), harness.Col("until it knows all, ms", "%.1f", "after").Alone(),
 			},
 		},
 	}
 }
 
 func (t informerTable) measure(ctx context.Context, s settings) {
-	table := rig.Table{Lead: "| ", Columns: t.columns, Noise: 0.5}
+	table := harness.Table{Lead: "| ", Columns: t.columns, Noise: 0.5}
 	table.Begin(t.name, t.note)
 	if m := t.rows[0].measure; m.What == "deliver" {
 		m.Library, m.Handlers = source, 0
@@ -93,6 +93,6 @@ func (t informerTable) measure(ctx context.Context, s settings) {
 }
 
 // inform makes measurements by turns, each in a process of its own.
-func (s settings) inform(ctx context.Context, measurements ...informing) []rig.Figures {
-	return rig.ByTurns(s.Repeat, measurements, func(m informing) rig.Figures { return rig.Measure(ctx, "inform", m) })
+func (s settings) inform(ctx context.Context, measurements ...informing) []harness.Figures {
+	return harness.ByTurns(s.Repeat, measurements, func(m informing) harness.Figures { return harness.Measure(ctx, "inform", m) })
 }

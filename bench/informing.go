@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // informing is one measurement of one library's informer, the task of a process.
@@ -26,10 +26,10 @@ type informing struct {
 }
 
 // inform measures, for five minutes at most.
-func inform(ctx context.Context, m informing) rig.Figures {
+func inform(ctx context.Context, m informing) harness.Figures {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	return map[string]func(context.Context) rig.Figures{"deliver": m.deliver, "add": m.add, "read": m.read, "stall": m.stall}[m.What](ctx)
+	return map[string]func(context.Context) harness.Figures{"deliver": m.deliver, "add": m.add, "read": m.read, "stall": m.stall}[m.What](ctx)
 }
 
 // counted is a handler that counts, and says when it has come to its goal.
@@ -47,11 +47,11 @@ func (c *counted) handle(p *corev1.Pod) {
 // deliver is updates from the source until the last of the handlers has returned from them. They
 // come in bursts of 1,000, which is within our ring: every handler is told every one, and the
 // process fails otherwise.
-func (m informing) deliver(ctx context.Context) rig.Figures {
+func (m informing) deliver(ctx context.Context) harness.Figures {
 	const burst = 1000
 	f := newFeed(m.Pods)
 	if m.Library == source {
-		all := rig.Begin(m.Library + "-" + m.What)
+		all := harness.Begin(m.Library + "-" + m.What)
 		for range m.Events {
 			f.update()
 		}
@@ -69,7 +69,7 @@ func (m informing) deliver(ctx context.Context) rig.Figures {
 	defer stop()
 	reached.Wait() // the initial lists
 	runtime.GC()
-	all := rig.Begin(m.Library + "-" + m.What)
+	all := harness.Begin(m.Library + "-" + m.What)
 	for done := 0; done < m.Events; {
 		n := min(burst, m.Events-done)
 		done += n
@@ -81,13 +81,13 @@ func (m informing) deliver(ctx context.Context) rig.Figures {
 		reached.Wait()
 	}
 	figures := m.perEvent(all)
-	figures["live"] = rig.Live() / 1e6
+	figures["live"] = harness.Live() / 1e6
 	return figures
 }
 
-func (m informing) perEvent(from *rig.Meter) rig.Figures {
+func (m informing) perEvent(from *harness.Meter) harness.Figures {
 	f, events := from.End(), float64(m.Events)
-	return rig.Figures{
+	return harness.Figures{
 		"wall": f["wall"] / events * 1e6, "cpu": f["cpu"] / events * 1e6, "allocs": f["allocs"] / events, "bytes": f["bytes"] / events,
 		"deliveries": events * float64(m.Handlers) / f["wall"],
 	}
@@ -95,12 +95,12 @@ func (m informing) perEvent(from *rig.Meter) rig.Figures {
 
 // add is a handler that is added to a running informer, until it has been told all objects: the
 // mean of ten.
-func (m informing) add(ctx context.Context) rig.Figures {
+func (m informing) add(ctx context.Context) harness.Figures {
 	const times = 10
 	i, stop := launch(ctx, m.Library, newFeed(m.Pods), m.Indexes)
 	defer stop()
-	before := rig.Live()
-	all := rig.Begin(m.Library + "-" + m.What)
+	before := harness.Live()
+	all := harness.Begin(m.Library + "-" + m.What)
 	var took time.Duration
 	for range times {
 		var reached sync.WaitGroup
@@ -112,14 +112,14 @@ func (m informing) add(ctx context.Context) rig.Figures {
 		remove()
 	}
 	f := all.End()
-	return rig.Figures{
+	return harness.Figures{
 		"wall": took.Seconds() / times * 1e3, "cpu": f["cpu"] / times * 1e3, "allocs": f["allocs"] / times, "bytes": f["bytes"] / times / 1e6,
 		"peak": (f["peak"] - before) / 1e6,
 	}
 }
 
 // read is four readers beside a writer that wants to bring 5,000 updates a second.
-func (m informing) read(ctx context.Context) rig.Figures {
+func (m informing) read(ctx context.Context) harness.Figures {
 	const readers, rate, period = 4, 5000, time.Second
 	f := newFeed(m.Pods)
 	i, stop := launch(ctx, m.Library, f, 1)
@@ -132,7 +132,7 @@ func (m informing) read(ctx context.Context) rig.Figures {
 	var over atomic.Bool
 	var running sync.WaitGroup
 	runtime.GC()
-	all := rig.Begin(m.Library + "-" + m.What)
+	all := harness.Begin(m.Library + "-" + m.What)
 	for k := range readers {
 		running.Go(func() {
 			for n := k; !over.Load(); n += 7919 {
@@ -157,18 +157,18 @@ func (m informing) read(ctx context.Context) rig.Figures {
 	over.Store(true)
 	running.Wait()
 	if found.Load() == 0 {
-		rig.Fail("the readers found nothing")
+		harness.Fail("the readers found nothing")
 	}
 	count := float64(reads.Load())
 	figures := all.End()
-	return rig.Figures{
+	return harness.Figures{
 		"reads": count / took, "writes": float64(writes) / took, "cpu": figures["cpu"] / count * 1e6, "bytes": figures["bytes"] / count, "peak": figures["peak"] / 1e6,
 	}
 }
 
 // stall is updates while one handler keeps up and, where Stalled, another one sleeps through them
 // all; then it wakes and must come to know the newest version of every pod.
-func (m informing) stall(ctx context.Context) rig.Figures {
+func (m informing) stall(ctx context.Context) harness.Figures {
 	f := newFeed(m.Pods)
 	f.deep = true
 	last := fmt.Sprint(m.Pods + m.Events)
@@ -203,13 +203,13 @@ func (m informing) stall(ctx context.Context) rig.Figures {
 	}
 	_, stop := launch(ctx, m.Library, f, 0, handlers...)
 	listed.Wait()
-	before := rig.Live()
-	all := rig.Begin(m.Library + "-" + m.What)
+	before := harness.Live()
+	all := harness.Begin(m.Library + "-" + m.What)
 	f.next <- 1
 	<-asleep
 	f.next <- m.Events - 1
 	reached.Wait()
-	figures := rig.Figures{"live": (rig.Live() - before) / 1e6}
+	figures := harness.Figures{"live": (harness.Live() - before) / 1e6}
 	spent := all.End()
 	figures["peak"], figures["wall"] = (spent["peak"]-before)/1e6, spent["wall"]
 	for _, p := range f.pods {
@@ -224,7 +224,7 @@ func (m informing) stall(ctx context.Context) rig.Figures {
 		case told := <-knows:
 			figures["told"], figures["after"] = float64(told), time.Since(began).Seconds()*1e3
 		case <-ctx.Done():
-			rig.Fail("the handler that slept does not come to know the newest versions")
+			harness.Fail("the handler that slept does not come to know the newest versions")
 		}
 	}
 	stop()

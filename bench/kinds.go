@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
 // ratios are the columns of the table of kinds. In most of them more is worse.
-var ratios = []rig.Column{
-	rig.Col("sync: wall", "%.2f", "sync.wall"), rig.Col("CPU", "%.2f", "sync.cpu"), rig.Col("peak", "%.2f", "sync.peak"),
-	rig.Col("live", "%.2f", "sync.live"), rig.Col("plain: CPU", "%.2f", "sync.plain"), rig.Col("watch: events/s", "%.2f", lessIsWorse),
-	rig.Col("CPU", "%.2f", "watch.cpu"), rig.Col("peak", "%.2f", "watch.peak"), rig.Col("live", "%.2f", "watch.live"),
-	rig.Col("plain: CPU", "%.2f", "watch.plain"), rig.Col("shared", "%.0f %%", "shared*100"),
+var ratios = []harness.Column{
+	harness.Col("sync: wall", "%.2f", "sync.wall"), harness.Col("CPU", "%.2f", "sync.cpu"), harness.Col("peak", "%.2f", "sync.peak"),
+	harness.Col("live", "%.2f", "sync.live"), harness.Col("plain: CPU", "%.2f", "sync.plain"), harness.Col("watch: events/s", "%.2f", lessIsWorse),
+	harness.Col("CPU", "%.2f", "watch.cpu"), harness.Col("peak", "%.2f", "watch.peak"), harness.Col("live", "%.2f", "watch.live"),
+	harness.Col("plain: CPU", "%.2f", "watch.plain"), harness.Col("shared", "%.0f %%", "shared*100"),
 }
 
 const lessIsWorse = "watch.rate"
@@ -24,17 +24,17 @@ const lessIsWorse = "watch.rate"
 func measureKinds(ctx context.Context, s settings) {
 	s.Pods = max(100, s.Pods/5)
 	s.Widgets = s.Pods
-	table := rig.Table{Lead: "kind | B/object", Columns: ratios}
+	table := harness.Table{Lead: "kind | B/object", Columns: ratios}
 	table.Begin("kinds", fmt.Sprintf("Ours to client-go's reflector, both with a watch list; *plain* is ours without sharing. %d objects, of which each "+
 		"changes twice; of the large kinds a hundredth, and 30 changes of each. %s.", s.Pods, s.repetitions()))
-	var worst rig.Figures
+	var worst harness.Figures
 	for _, kind := range append([]world.Kind{{Name: "Pod"}, {Name: world.WidgetKind}}, world.Kinds...) {
 		if s.Kind != "" && s.Kind != kind.Name {
 			continue
 		}
 		var size int
-		var f rig.Figures
-		rig.Within(kind.Name, func() { size, f = s.measureKind(ctx, kind) })
+		var f harness.Figures
+		harness.Within(kind.Name, func() { size, f = s.measureKind(ctx, kind) })
 		table.Row(f, kind.Name, size)
 		delete(f, "shared")
 		if worst == nil {
@@ -50,7 +50,7 @@ func measureKinds(ctx context.Context, s settings) {
 }
 
 // measureKind returns the size of an object on the wire, and its ratios.
-func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, ratios rig.Figures) {
+func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, ratios harness.Figures) {
 	s.Kind, s.Events = kind.Name, 2*s.Pods
 	if kind.Large {
 		s.Pods /= 100
@@ -61,7 +61,7 @@ func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, r
 	if kind.Name == world.WidgetKind {
 		form = world.Tree
 	}
-	ratios = rig.Figures{}
+	ratios = harness.Figures{}
 	for _, what := range []string{"sync", "watch"} {
 		c := scenario{what: what, form: form, objects: s.Pods, perSet: s.PerSet,
 			readers: []reader{{interned, "watchlist"}, {plain, "watchlist"}, {clientGoReflector, "watchlist"}}}

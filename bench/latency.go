@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/listwatch"
 )
@@ -30,11 +30,11 @@ type latency struct {
 }
 
 // follow has times in microseconds.
-func follow(ctx context.Context, l latency) rig.Figures {
+func follow(ctx context.Context, l latency) harness.Figures {
 	handled := make([]int64, l.Events)
 	var told atomic.Int64
 	all := make(chan struct{})
-	first := rig.Must(strconv.Atoi(world.Version(eventVersion)))
+	first := harness.Must(strconv.Atoi(world.Version(eventVersion)))
 	i := l.informer()
 	i.add(func(p *corev1.Pod) {
 		version, _ := strconv.Atoi(p.ResourceVersion)
@@ -46,28 +46,28 @@ func follow(ctx context.Context, l latency) rig.Figures {
 		}
 	})
 	defer i.start(ctx)()
-	before := rig.CPU()
-	sent := rig.Call[[]int64](ctx, fmt.Sprintf("%s/pace?rate=%d&count=%d", l.URL, l.Rate, l.Events))
+	before := harness.CPU()
+	sent := harness.Call[[]int64](ctx, fmt.Sprintf("%s/pace?rate=%d&count=%d", l.URL, l.Rate, l.Events))
 	select {
 	case <-all:
 	case <-ctx.Done():
-		rig.Fail("not all events came in time")
+		harness.Fail("not all events came in time")
 	}
-	used := rig.CPU() - before
+	used := harness.CPU() - before
 	delays := make([]float64, len(handled))
 	for n := range handled {
 		delays[n] = float64(handled[n]-sent[n]) / 1e3
 	}
-	return rig.Figures{
-		"p50": rig.Median(delays), "p99": rig.Quantile(delays, 0.99), "max": slices.Max(delays),
+	return harness.Figures{
+		"p50": harness.Median(delays), "p99": harness.Quantile(delays, 0.99), "max": slices.Max(delays),
 		"cpu": float64(used.Microseconds()) / float64(l.Events), "rate": float64(l.Events-1) / (float64(slices.Max(sent)-slices.Min(sent)) / 1e9),
 	}
 }
 
 // informer makes the library's informer of pods.
 func (l latency) informer() informed {
-	config := &rest.Config{Host: l.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: rig.Protobuf}}
-	client := rig.Must(kubernetes.NewForConfig(config)).CoreV1().RESTClient()
+	config := &rest.Config{Host: l.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: harness.Protobuf}}
+	client := harness.Must(kubernetes.NewForConfig(config)).CoreV1().RESTClient()
 	if l.Library == ours {
 		return ourInformer(listwatch.FromClient[corev1.Pod](client, "pods"), ourIndexes...)
 	}
@@ -77,18 +77,18 @@ func (l latency) informer() informed {
 // measureLatency prints the table of latencies.
 func measureLatency(ctx context.Context, s settings) {
 	s.Pods = s.EventPods
-	table := rig.Table{Lead: "events/s | ", Columns: []rig.Column{
-		rig.Col("p50 us", "%.0f", "p50"), rig.Col("p99 us", "%.0f", "p99"), rig.Col("longest us", "%.0f", "max"), rig.Col("CPU us/event", "%.1f", "cpu"),
+	table := harness.Table{Lead: "events/s | ", Columns: []harness.Column{
+		harness.Col("p50 us", "%.0f", "p50"), harness.Col("p99 us", "%.0f", "p99"), harness.Col("longest us", "%.0f", "max"), harness.Col("CPU us/event", "%.1f", "cpu"),
 	}}
 	table.Begin("latency", fmt.Sprintf("From the last byte of an event, in protobuf, to the handler of an informer of %d pods with two indexes; "+
 		"each event is a write of its own. %s.", s.EventPods, s.repetitions()))
 	libraries := []string{ours, clientGo}
-	server := rig.Start(ctx, "serve", s)
+	server := harness.Start(ctx, "serve", s)
 	defer server.Stop()
 	server.Do(ctx, "/reset?form=%s", world.Protobuf)
 	for _, rate := range []int{1_000, 20_000} {
-		medians := rig.ByTurns(s.Repeat, libraries, func(library string) rig.Figures {
-			return rig.Measure(ctx, "latency", latency{URL: server.URL(), Library: library, Rate: rate, Events: min(s.Events, 5*rate)})
+		medians := harness.ByTurns(s.Repeat, libraries, func(library string) harness.Figures {
+			return harness.Measure(ctx, "latency", latency{URL: server.URL(), Library: library, Rate: rate, Events: min(s.Events, 5*rate)})
 		})
 		for i, f := range medians {
 			table.Row(f, fmt.Sprintf("%.0f", f["rate"]), libraries[i])

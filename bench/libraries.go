@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
@@ -72,7 +72,7 @@ func (r reading) open() copied {
 	if r.Library == plain {
 		options = append(options, listwatch.WithoutSharing())
 	}
-	return openers[c.Resource](rig.Must(listwatch.NewRESTClient(config, c.Version)), c.Resource, r, options...)
+	return openers[c.Resource](harness.Must(listwatch.NewRESTClient(config, c.Version)), c.Resource, r, options...)
 }
 
 // openers make our copy of each resource.
@@ -170,7 +170,7 @@ func (r reading) clientGo(config *rest.Config, c world.Codec) copied {
 	var source cache.ListerWatcher
 	var example runtime.Object
 	if r.Form == world.Tree {
-		widgets := rig.Must(dynamic.NewForConfig(config)).Resource(c.Version.WithResource(c.Resource))
+		widgets := harness.Must(dynamic.NewForConfig(config)).Resource(c.Version.WithResource(c.Resource))
 		example = &unstructured.Unstructured{Object: map[string]any{"apiVersion": c.Version.String(), "kind": c.Kind}}
 		source = &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -179,8 +179,8 @@ func (r reading) clientGo(config *rest.Config, c world.Codec) copied {
 			WatchFuncWithContext: widgets.Watch,
 		}
 	} else {
-		example = rig.Must(scheme.Scheme.New(c.Version.WithKind(c.Kind)))
-		source = cache.NewListWatchFromClient(rig.RESTClient(config, c.Version), c.Resource, "", fields.Everything())
+		example = harness.Must(scheme.Scheme.New(c.Version.WithKind(c.Kind)))
+		source = cache.NewListWatchFromClient(harness.RESTClient(config, c.Version), c.Resource, "", fields.Everything())
 	}
 	indexes := cache.Indexers{}
 	if r.Indexed {
@@ -215,8 +215,8 @@ func clientGoCopy(st cache.Indexer, run func(context.Context), version func() st
 		get: func(key string) (found bool) { _, found, _ = st.GetByKey(key); return found },
 		all: func() int { return read(st.List()) },
 		indexed: func() func(string) int {
-			rig.Check(st.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}))
-			return func(namespace string) int { return read(rig.Must(st.ByIndex(cache.NamespaceIndex, namespace))) }
+			harness.Check(st.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}))
+			return func(namespace string) int { return read(harness.Must(st.ByIndex(cache.NamespaceIndex, namespace))) }
 		},
 	}
 }
@@ -248,11 +248,11 @@ func handledCopy[T store.Object](i *informer.Informer[T], how handling) copied {
 	var handler *informer.Handler[T]
 	switch how {
 	case byKey:
-		handler = rig.Must(i.AddMetaHandler(func(e informer.Event[store.Object]) { seen.Add(int64(len(e.Key))) }))
+		handler = harness.Must(i.AddMetaHandler(func(e informer.Event[store.Object]) { seen.Add(int64(len(e.Key))) }))
 	case byMetadata:
-		handler = rig.Must(i.AddMetaHandler(func(e informer.Event[store.Object]) { seen.labels(e.Object()) }))
+		handler = harness.Must(i.AddMetaHandler(func(e informer.Event[store.Object]) { seen.labels(e.Object()) }))
 	default:
-		handler = rig.Must(i.AddHandler(func(e informer.Event[T]) {
+		handler = harness.Must(i.AddHandler(func(e informer.Event[T]) {
 			if e.Type == informer.Updated {
 				seen.both(e.Old, e.New)
 			}
@@ -288,7 +288,7 @@ func clientGoHandledCopy(i cache.SharedIndexInformer, how handling) copied {
 			seen.both(old, obj)
 		}
 	}
-	handler := rig.Must(i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	handler := harness.Must(i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { handle(nil, obj) },
 		UpdateFunc: func(before, after any) {
 			handle(before, after)

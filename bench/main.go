@@ -5,12 +5,12 @@ import (
 	"flag"
 	"fmt"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // settings say how much is measured. They are the task of a server, too.
 type settings struct {
-	rig.Settings
+	harness.Settings
 	Pods, PerSet, Widgets int
 	Kind                  string // of the built-in objects
 	Events, EventPods     int
@@ -34,10 +34,10 @@ func main() {
 	flag.StringVar(&s.curve, "curve", "", "measure growth from 1,000 to 100,000 pods instead, and plot it into this SVG `file`")
 	flag.StringVar(&s.kubeconfig, "kubeconfig", "", "measure a first sync of the pods of the cluster in this `file` instead")
 	flag.BoolVar(&s.fill, "fill", false, "create -pods pods in that cluster first, which should be a test's")
-	rig.Main(3, rig.Roles{
-		"serve": rig.Acts(serve), "read": rig.Measures(read), "inform": rig.Measures(inform),
-		"latency": rig.Measures(follow), "few": rig.Measures(fillFew), "stores": rig.Acts(measureStores),
-	}, func(ctx context.Context, given rig.Settings) {
+	harness.Main(3, harness.Roles{
+		"serve": harness.Acts(serve), "read": harness.Measures(read), "inform": harness.Measures(inform),
+		"latency": harness.Measures(follow), "few": harness.Measures(fillFew), "stores": harness.Acts(measureStores),
+	}, func(ctx context.Context, given harness.Settings) {
 		if s.Settings = given; s.Quick {
 			s.growth = []int{200, 1_000}
 			s.Pods, s.Widgets, s.Events, s.EventPods = 1000, 500, 2000, 200
@@ -54,9 +54,9 @@ func main() {
 }
 
 // parts are what the settings want.
-func parts(s settings) (parts []rig.Part) {
+func parts(s settings) (parts []harness.Part) {
 	add := func(name string, measure func(context.Context, settings)) {
-		parts = append(parts, rig.Part{Name: name, Measure: func(ctx context.Context, _ rig.Settings) { measure(ctx, s) }})
+		parts = append(parts, harness.Part{Name: name, Measure: func(ctx context.Context, _ harness.Settings) { measure(ctx, s) }})
 	}
 	for _, c := range scenarios(s) {
 		add(c.name, c.printed)
@@ -72,7 +72,7 @@ func parts(s settings) (parts []rig.Part) {
 		add(t.name, t.measure)
 	}
 	add("latency", measureLatency)
-	add("stores", func(ctx context.Context, s settings) { rig.Print(ctx, "stores", s) })
+	add("stores", func(ctx context.Context, s settings) { harness.Print(ctx, "stores", s) })
 	return parts
 }
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -29,13 +29,13 @@ type reading struct {
 	Handler    handling
 }
 
-// read has the figures of a rig.Meter, where the peak of a relist or watch is above what was live
+// read has the figures of a meter, where the peak of a relist or watch is above what was live
 // before, and those of the copy. Per is the number of objects or events.
-func read(ctx context.Context, r reading) rig.Figures {
+func read(ctx context.Context, r reading) harness.Figures {
 	copy := r.open()
 	runtime.GC()
-	bare := rig.Used()["peak"]
-	first := rig.Begin(r.Library + "-" + r.How)
+	bare := harness.Used()["peak"]
+	first := harness.Begin(r.Library + "-" + r.How)
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { copy.run(ctx) })
@@ -47,14 +47,14 @@ func read(ctx context.Context, r reading) rig.Figures {
 	if r.Kubeconfig != "" {
 		r.Objects = len(copy.keys())
 	}
-	f := first.End().With("", rig.Figures{"per": float64(r.Objects), "bare": bare, "rss": rig.Used()["peak"]})
+	f := first.End().With("", harness.Figures{"per": float64(r.Objects), "bare": bare, "rss": harness.Used()["peak"]})
 	switch r.What {
 	case "relist":
 		f = r.again(ctx, copy, "/change", world.Version(changedVersion), r.Objects)
 	case "watch":
 		f = r.again(ctx, copy, "/events", world.Version(eventVersion+r.Events-1), r.Events)
 	}
-	f["live"], f["objects"] = rig.Live(), float64(len(copy.keys()))
+	f["live"], f["objects"] = harness.Live(), float64(len(copy.keys()))
 	if f["shared"] = 0; copy.shared != nil {
 		f["shared"] = copy.shared()
 	}
@@ -62,7 +62,7 @@ func read(ctx context.Context, r reading) rig.Figures {
 		f = f.With("", measureReads(copy))
 	}
 	if f["objects"] != float64(r.Objects) {
-		rig.Fail("%s has %.0f objects, not %d", r.Library, f["objects"], r.Objects)
+		harness.Fail("%s has %.0f objects, not %d", r.Library, f["objects"], r.Objects)
 	}
 	runtime.KeepAlive(copy)
 	return f
@@ -70,14 +70,14 @@ func read(ctx context.Context, r reading) rig.Figures {
 
 // again measures the work of the server's next act, from the moment at which the server begins to
 // send it: how long a library waits before it lists again is its policy, not its speed.
-func (r reading) again(ctx context.Context, copy copied, act, version string, per int) rig.Figures {
-	before := rig.Live()
-	m := rig.Begin(strings.Join([]string{r.Library, r.How, r.What}, "-"))
-	rig.Do(ctx, r.URL+act)
+func (r reading) again(ctx context.Context, copy copied, act, version string, per int) harness.Figures {
+	before := harness.Live()
+	m := harness.Begin(strings.Join([]string{r.Library, r.How, r.What}, "-"))
+	harness.Do(ctx, r.URL+act)
 	copy.reach(ctx, func(reached string) bool { return reached == version })
 	ended := time.Now()
 	f := m.End()
-	f["wall"] = ended.Sub(time.Unix(0, rig.Call[int64](ctx, r.URL+"/asked"))).Seconds()
+	f["wall"] = ended.Sub(time.Unix(0, harness.Call[int64](ctx, r.URL+"/asked"))).Seconds()
 	f["peak"] -= before
 	f["per"] = float64(per)
 	return f
@@ -87,7 +87,7 @@ func (r reading) again(ctx context.Context, copy copied, act, version string, pe
 func (c copied) reach(ctx context.Context, reached func(version string) bool) {
 	for !reached(c.version()) {
 		if ctx.Err() != nil {
-			rig.Fail("it did not come to the end in time")
+			harness.Fail("it did not come to the end in time")
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -10,16 +10,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
 // measureReads reads a copy: many objects once, some again and again, and all. Times are in
 // microseconds: of Get (cold, p99, hot) by the clock, of all objects and by an index of namespaces
 // of the CPU, per object.
-func measureReads(copy copied) rig.Figures {
+func measureReads(copy copied) harness.Figures {
 	const lookups = 3000
-	f := rig.Figures{}
+	f := harness.Figures{}
 	f["gc"] = micros(func() {
 		for range 3 {
 			runtime.GC()
@@ -36,7 +36,7 @@ func measureReads(copy copied) rig.Figures {
 		copy.get(key)
 		times = append(times, float64(time.Since(began).Nanoseconds())/1000)
 	}
-	f["cold"], f["p99"] = rig.Median(times), rig.Quantile(times, 0.99)
+	f["cold"], f["p99"] = harness.Median(times), harness.Quantile(times, 0.99)
 	f["hot"] = hotRead(copy, keys[:min(100, len(keys))])
 	all := 0
 	f["all"] = micros(func() { all = copy.all() })
@@ -63,7 +63,7 @@ func hotRead(copy copied, keys []string) float64 {
 		}
 		times = append(times, float64(time.Since(began).Nanoseconds())/1000/each)
 	}
-	return rig.Median(times)
+	return harness.Median(times)
 }
 
 func namespaces(keys []string) map[string]bool {
@@ -77,9 +77,9 @@ func namespaces(keys []string) map[string]bool {
 
 // micros is the CPU time of the process during work.
 func micros(work func()) float64 {
-	began := rig.CPU()
+	began := harness.CPU()
 	work()
-	return float64((rig.CPU() - began).Microseconds())
+	return float64((harness.CPU() - began).Microseconds())
 }
 
 // restKind is a row of the tables.
@@ -110,18 +110,18 @@ var restKinds = []restKind{
 
 // three are the columns of a figure of packed, interned and client-go, and if to is not empty, that
 // of packed to one of them.
-func three(heading, format, what, figure, to string) (columns []rig.Column) {
+func three(heading, format, what, figure, to string) (columns []harness.Column) {
 	for i, form := range forms {
 		if i == 0 {
 			heading += ": packed"
 		} else {
 			heading = form
 		}
-		columns = append(columns, rig.Col(heading, format, form+"."+what+"."+figure))
+		columns = append(columns, harness.Col(heading, format, form+"."+what+"."+figure))
 	}
 	if to != "" {
 		of, _, _ := strings.Cut(strings.ReplaceAll(figure, "*", "/"), "/") // without its unit
-		columns = append(columns, rig.Col("to "+to, "%.3f", fmt.Sprintf("packed.%[1]s.%[2]s/%[3]s.%[1]s.%[2]s", what, of, to)))
+		columns = append(columns, harness.Col("to "+to, "%.3f", fmt.Sprintf("packed.%[1]s.%[2]s/%[3]s.%[1]s.%[2]s", what, of, to)))
 	}
 	return columns
 }
@@ -131,7 +131,7 @@ var forms = []string{"packed", "interned", "client-go"}
 
 var restTables = []struct {
 	name, note string
-	columns    []rig.Column
+	columns    []harness.Column
 }{
 	{"at rest: heap and first sync", "The heap of one copy, and the CPU time of its process. Bytes are per object, and the CPU in us per object.", slices.Concat(
 		three("live B", "%.0f", "sync", "live/objects", "client-go"),
@@ -157,30 +157,30 @@ var restTables = []struct {
 type restRow struct {
 	name    string
 	objects int
-	figures rig.Figures
+	figures harness.Figures
 }
 
 // measureRest prints the size of a copy at rest as bytes, interned and in client-go, and the cost
 // to fill, to follow and to read each.
 func measureRest(ctx context.Context, s settings) {
 	var rows []restRow
-	failed := rig.Try(func() {
+	failed := harness.Try(func() {
 		for _, k := range restKinds {
 			if s.Kind != "" && s.Kind != k.name {
 				continue
 			}
-			rig.Within(k.name, func() { rows = append(rows, s.measureRestOf(ctx, k)) })
+			harness.Within(k.name, func() { rows = append(rows, s.measureRestOf(ctx, k)) })
 			fmt.Fprintln(os.Stderr, "bench:", time.Now().Format(time.TimeOnly), k.name)
 		}
 	})
 	for _, t := range restTables {
-		table := rig.Table{Lead: "kind, objects", Columns: t.columns}
+		table := harness.Table{Lead: "kind, objects", Columns: t.columns}
 		table.Begin(t.name, t.note+" "+s.repetitions()+".")
 		for _, r := range rows {
 			table.Row(r.figures, fmt.Sprintf("%s, %d", r.name, r.objects))
 		}
 	}
-	rig.Check(failed)
+	harness.Check(failed)
 }
 
 func (s settings) measureRestOf(ctx context.Context, k restKind) restRow {
@@ -188,7 +188,7 @@ func (s settings) measureRestOf(ctx context.Context, k restKind) restRow {
 	s.Pods = max(100, s.Pods/k.share)
 	s.Widgets, s.EventPods = s.Pods, min(s.Pods, 10_000)
 	s.Events = min(s.Events, 4*s.EventPods)
-	row := restRow{k.name, s.Pods, rig.Figures{}}
+	row := restRow{k.name, s.Pods, harness.Figures{}}
 	measurements := []string{"sync", "relist", "watch"}
 	if k.handled {
 		measurements = append(measurements, string(byKey), string(byMetadata), string(wholly))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -73,26 +73,26 @@ func (c scenario) printed(ctx context.Context, s settings) {
 }
 
 // measure returns, per reader, its medians.
-func (c scenario) measure(ctx context.Context, s settings) []rig.Figures {
+func (c scenario) measure(ctx context.Context, s settings) []harness.Figures {
 	s.PerSet, s.Pods = c.perSet, c.objects
 	if c.kind != "" {
 		s.Kind = c.kind
 	}
-	server := rig.Start(ctx, "serve", s)
+	server := harness.Start(ctx, "serve", s)
 	defer server.Stop()
-	return rig.ByTurns(s.Repeat, c.readers, func(r reader) rig.Figures {
+	return harness.ByTurns(s.Repeat, c.readers, func(r reader) harness.Figures {
 		server.Do(ctx, "/reset?form=%s", c.form)
 		return s.read(ctx, r, reading{URL: server.URL(), Form: c.form, What: c.what, Indexed: c.indexed, Reads: c.reads, Handler: c.handler})
 	})
 }
 
 // read has a library read in a process of its own, what the settings have.
-func (s settings) read(ctx context.Context, by reader, r reading) rig.Figures {
+func (s settings) read(ctx context.Context, by reader, r reading) harness.Figures {
 	r.Library, r.How, r.Kind, r.Objects, r.Events, r.Cores = by.library, by.how, s.Kind, s.Pods, s.Events, s.Cores
-	return rig.Measure(ctx, "read", r, r.env()...)
+	return harness.Measure(ctx, "read", r, r.env()...)
 }
 
-func (c scenario) print(s settings, medians []rig.Figures) {
+func (c scenario) print(s settings, medians []harness.Figures) {
 	heading, size := "object", fmt.Sprintf("%d objects", c.objects)
 	if c.what == "watch" {
 		heading, size = "event", fmt.Sprintf("%d events over %d objects", s.Events, c.objects)
@@ -100,19 +100,19 @@ func (c scenario) print(s settings, medians []rig.Figures) {
 	if c.seldom {
 		size += ", " + s.repetitions()
 	}
-	table := rig.Table{Columns: []rig.Column{
-		rig.Col("wall s", "%.2f", "wall"), rig.Col("CPU s", "%.2f", "cpu"), rig.Col("CPU us/"+heading, "%.1f", "cpu*1e6/per").Alone(),
-		rig.Col("peak heap MB", "%.0f", "peak/1e6"), rig.Col("live heap B/object", "%.0f", "live/objects"),
-		rig.Col("allocs/"+heading, "%.1f", "allocs/per"), rig.Col("shared", "%.0f %%", "shared*100").Alone(),
+	table := harness.Table{Columns: []harness.Column{
+		harness.Col("wall s", "%.2f", "wall"), harness.Col("CPU s", "%.2f", "cpu"), harness.Col("CPU us/"+heading, "%.1f", "cpu*1e6/per").Alone(),
+		harness.Col("peak heap MB", "%.0f", "peak/1e6"), harness.Col("live heap B/object", "%.0f", "live/objects"),
+		harness.Col("allocs/"+heading, "%.1f", "allocs/per"), harness.Col("shared", "%.0f %%", "shared*100").Alone(),
 	}}
 	table.Begin(c.name + " (" + size + ")")
-	rig.Rows(table, c.readers, medians)
+	harness.Rows(table, c.readers, medians)
 	table.Ratio(c.best(medians, false), c.best(medians, true), "**best of ours / best of client-go's**")
 }
 
 // best has the least of each figure of one side.
-func (c scenario) best(medians []rig.Figures, clientGo bool) rig.Figures {
-	least := rig.Figures{}
+func (c scenario) best(medians []harness.Figures, clientGo bool) harness.Figures {
+	least := harness.Figures{}
 	for i, r := range c.readers {
 		if r.isClientGo() != clientGo || r.library == plain {
 			continue
@@ -138,9 +138,9 @@ var peaks = []struct {
 
 // measurePeaks prints the resident memory of processes until their copy of many pods is complete.
 func measurePeaks(ctx context.Context, s settings) {
-	table := rig.Table{Lead: "pods | store | by", Columns: []rig.Column{
-		rig.Col("RSS", "%.0f", "rss/1048576"), rig.Col("before", "%.0f", "bare/1048576"), rig.Col("peak heap", "%.0f", "peak/1048576"),
-		rig.Col("live heap", "%.0f", "live/1048576"), rig.Col("the rest", "%.0f", "rest/1048576"), rig.Col("CPU s", "%.1f", "cpu"),
+	table := harness.Table{Lead: "pods | store | by", Columns: []harness.Column{
+		harness.Col("RSS", "%.0f", "rss/1048576"), harness.Col("before", "%.0f", "bare/1048576"), harness.Col("peak heap", "%.0f", "peak/1048576"),
+		harness.Col("live heap", "%.0f", "live/1048576"), harness.Col("the rest", "%.0f", "rest/1048576"), harness.Col("CPU s", "%.1f", "cpu"),
 	}}
 	table.Begin("at rest: resident memory", "MiB of a process until its copy of pods, 50 of an owner, is complete; once each. "+
 		"*RSS* is the peak (VmHWM), and *before* what the process had before it read. *Peak heap* is of its objects, dead ones included.")

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -48,7 +48,7 @@ type content struct {
 // serve is the process of the server.
 func serve(ctx context.Context, s settings) {
 	srv := &server{settings: s, contents: map[world.Form]*content{}, do: make(chan func(world.Stream))}
-	mux := rig.Control(nil, map[string]func(*http.Request) any{
+	mux := harness.Control(nil, map[string]func(*http.Request) any{
 		"/reset": srv.reset, "/change": srv.change, "/events": srv.events, "/pace": srv.pace,
 		"/asked": func(*http.Request) any { return srv.asked.Load() },
 	})
@@ -58,7 +58,7 @@ func serve(ctx context.Context, s settings) {
 			mux.HandleFunc(srv.contents[f].codec.Path(), srv.collection)
 		}
 	}
-	rig.Serving{}.Say(ctx, mux, nil)
+	harness.Serving{}.Say(ctx, mux, nil)
 }
 
 // reset goes back to the first state and prepares it, outside any measurement. It waits for
@@ -158,8 +158,8 @@ func (s *server) pace(r *http.Request) any {
 	s.do <- func(on world.Stream) {
 		states := s.states(on.Codec)
 		random := rand.New(rand.NewPCG(1, 3))
-		at := make([]int64, rig.Number(r, "count"))
-		began, rate := time.Now(), time.Duration(rig.Number(r, "rate"))
+		at := make([]int64, harness.Number(r, "count"))
+		began, rate := time.Now(), time.Duration(harness.Number(r, "rate"))
 		for n := range at {
 			states[random.IntN(len(states))][n%2].send(on, n)
 			time.Sleep(time.Until(began.Add(time.Duration(n) * time.Second / rate)))

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/undelta"
 )
@@ -44,8 +44,8 @@ func measureStores(_ context.Context, s settings) {
 		sizes = sizes[:2]
 	}
 	measureWorks(sizes)
-	table := rig.Table{Lead: "| objects", Columns: []rig.Column{
-		rig.Col("ours", "%.0f", "ours"), rig.Col("client-go", "%.0f", "theirs"), rig.Col("ours / client-go", "%.2f", "ours/theirs"),
+	table := harness.Table{Lead: "| objects", Columns: []harness.Column{
+		harness.Col("ours", "%.0f", "ours"), harness.Col("client-go", "%.0f", "theirs"), harness.Col("ours / client-go", "%.2f", "ours/theirs"),
 	}}
 	table.Begin("stores, heap beside the objects, B/object")
 	for _, n := range sizes {
@@ -132,21 +132,21 @@ func theirUndelta(pods []*corev1.Pod, _ int) stored {
 
 // heapOfStores prints the heap of the stores beside n pods: alone, and for each index, which is
 // half of the growth by two.
-func heapOfStores(table rig.Table, n int) {
+func heapOfStores(table harness.Table, n int) {
 	pods := barePods(n)
 	measured := func(fill newStored, indexes int) float64 {
 		// Many small ones, so that the rest of the process does not count.
 		stores := make([]any, 1+20_000/n)
-		before := rig.Live()
+		before := harness.Live()
 		for i := range stores {
 			stores[i] = fill(pods, indexes).store
 		}
-		after := rig.Live()
+		after := harness.Live()
 		runtime.KeepAlive(stores)
 		return (after - before) / float64(n*len(stores))
 	}
-	none := rig.Figures{"ours": measured(ourStore, 0), "theirs": measured(theirStore, 0)}
-	two := rig.Figures{"ours": measured(ourStore, 2), "theirs": measured(theirStore, 2)}
+	none := harness.Figures{"ours": measured(ourStore, 0), "theirs": measured(theirStore, 0)}
+	two := harness.Figures{"ours": measured(ourStore, 2), "theirs": measured(theirStore, 2)}
 	runtime.KeepAlive(pods)
 	each := two.Since(none)
 	each["ours"], each["theirs"] = each["ours"]/2, each["theirs"]/2

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -74,7 +74,7 @@ func keysOf(pods []*corev1.Pod) []string {
 type storeRow struct {
 	work             string
 	objects, indexes int
-	figures          rig.Figures
+	figures          harness.Figures
 }
 
 func (r storeRow) String() string {
@@ -85,9 +85,9 @@ func (r storeRow) ratio() float64 { return r.figures["ns"] / r.figures["theirs.n
 
 // measureWorks prints each work at each size, and in which row it is best and in which worst.
 func measureWorks(sizes []int) {
-	table := rig.Table{Lead: "work | objects | indexes", Columns: []rig.Column{
-		rig.Col("ours, ns", "%.0f", "ns"), rig.Col("client-go, ns", "%.0f", "theirs.ns"), rig.Col("ours / client-go", "%.3g", "ns/theirs.ns"),
-		rig.Col("bytes in allocations, ours", "%.0f in %.1f", "bytes allocs"), rig.Col("client-go", "%.0f in %.1f", "theirs.bytes theirs.allocs"),
+	table := harness.Table{Lead: "work | objects | indexes", Columns: []harness.Column{
+		harness.Col("ours, ns", "%.0f", "ns"), harness.Col("client-go, ns", "%.0f", "theirs.ns"), harness.Col("ours / client-go", "%.3g", "ns/theirs.ns"),
+		harness.Col("bytes in allocations, ours", "%.0f in %.1f", "bytes allocs"), harness.Col("client-go", "%.0f in %.1f", "theirs.bytes theirs.allocs"),
 	}}
 	table.Begin("stores", "CPU time of the process for one operation, without the collector's, which follows the bytes; medians of 3 runs by turns.")
 	var rows []storeRow
@@ -109,13 +109,13 @@ func measureWorks(sizes []int) {
 }
 
 // measure does the work by turns, and takes the medians.
-func (w storeWork) measure(objects, indexes int) rig.Figures {
+func (w storeWork) measure(objects, indexes int) harness.Figures {
 	pods := barePods(objects)
 	var runs []*storeRun
 	for _, make := range w.stores {
 		runs = append(runs, newRun(w.begin(make(pods, indexes), pods)))
 	}
-	medians := rig.ByTurns(3, runs, (*storeRun).figures)
+	medians := harness.ByTurns(3, runs, (*storeRun).figures)
 	return medians[0].With("theirs.", medians[1])
 }
 
@@ -128,7 +128,7 @@ type storeRun struct {
 func newRun(do func(i int)) *storeRun {
 	r := &storeRun{do: do, few: 1}
 	// This warms up, too.
-	for began := rig.CPU(); (rig.CPU() - began).Seconds() < 0.02; r.few *= 2 {
+	for began := harness.CPU(); (harness.CPU() - began).Seconds() < 0.02; r.few *= 2 {
 		r.times(r.few)
 	}
 	return r
@@ -143,18 +143,18 @@ func (r *storeRun) times(n int) {
 
 // figures are of at least 0.2 s of CPU time, without a collection: one would fall into few of the
 // runs, and mark the objects of all.
-func (r *storeRun) figures() rig.Figures {
+func (r *storeRun) figures() harness.Figures {
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	allocated := func() rig.Figures {
-		return rig.Figures{"allocs": rig.Metric("/gc/heap/allocs:objects"), "bytes": rig.Metric("/gc/heap/allocs:bytes")}
+	allocated := func() harness.Figures {
+		return harness.Figures{"allocs": harness.Metric("/gc/heap/allocs:objects"), "bytes": harness.Metric("/gc/heap/allocs:bytes")}
 	}
-	before, began, n := allocated(), rig.CPU(), 0
-	for (rig.CPU() - began).Seconds() < 0.2 {
+	before, began, n := allocated(), harness.CPU(), 0
+	for (harness.CPU() - began).Seconds() < 0.2 {
 		r.times(r.few)
 		n += r.few
 	}
-	spent := float64((rig.CPU() - began).Nanoseconds())
+	spent := float64((harness.CPU() - began).Nanoseconds())
 	f := allocated().Since(before)
-	return rig.Figures{"ns": spent / float64(n), "bytes": f["bytes"] / float64(n), "allocs": f["allocs"] / float64(n)}
+	return harness.Figures{"ns": spent / float64(n), "bytes": f["bytes"] / float64(n), "allocs": f["allocs"] / float64(n)}
 }

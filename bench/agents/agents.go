@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/internal/self"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
@@ -55,7 +55,7 @@ func follow(ctx context.Context, library string, config *rest.Config, node strin
 	if library == seldom {
 		options = append(options, reflector.WithProof(15*time.Minute))
 	}
-	client := rig.Must(listwatch.NewRESTClient(config, corev1.SchemeGroupVersion))
+	client := harness.Must(listwatch.NewRESTClient(config, corev1.SchemeGroupVersion))
 	inputs := []sources.Option{silent, sources.APIServer(client, options...)}
 	if library == manifested {
 		folder := manifests()
@@ -83,7 +83,7 @@ func consume(ctx context.Context, pods *sources.Sources, synced func()) {
 		for range pods.Updates() {
 		}
 	}()
-	rig.Check(pods.Run(ctx))
+	harness.Check(pods.Run(ctx))
 }
 
 // beAgents is the process of all agents of a row. It says when they are synced; polls are over
@@ -91,7 +91,7 @@ func consume(ctx context.Context, pods *sources.Sources, synced func()) {
 func beAgents(ctx context.Context, a agent) {
 	cluster.Agents(ctx, a.Nodes, func(ctx context.Context, i int, synced func()) {
 		if a.Library != polling {
-			follow(ctx, a.Library, rig.Config(a.URL), cluster.Node(i), synced)
+			follow(ctx, a.Library, harness.Config(a.URL), cluster.Node(i), synced)
 			return
 		}
 		for range a.Rounds {
@@ -104,14 +104,14 @@ func beAgents(ctx context.Context, a agent) {
 // poll asks for the pods of a node as a careful poller does: out of the server's cache, and as
 // protobuf. It decodes nothing, since the cost of the server is measured.
 func poll(ctx context.Context, url, node string) {
-	rig.Discard(ctx, http.DefaultClient, url+"/api/v1/pods?resourceVersion=0&fieldSelector=spec.nodeName%3D"+node, "Accept", rig.Protobuf)
+	harness.Discard(ctx, http.DefaultClient, url+"/api/v1/pods?resourceVersion=0&fieldSelector=spec.nodeName%3D"+node, "Accept", harness.Protobuf)
 }
 
 // beOne is the process of an agent of the first node. It says its memory some time after it is
 // synced: all of it, and the anonymous part.
 func beOne(ctx context.Context, a agent) {
 	cluster.Agents(ctx, 1, func(ctx context.Context, _ int, synced func()) {
-		follow(ctx, a.Library, rig.Config(a.URL), cluster.Node(0), synced)
+		follow(ctx, a.Library, harness.Config(a.URL), cluster.Node(0), synced)
 	}, func() []any {
 		time.Sleep(quiet)
 		return []any{self.Memory("VmRSS"), self.Memory("RssAnon")}
@@ -123,7 +123,7 @@ const quiet = 8 * time.Second
 
 // manifests is a new folder with a manifest.
 func manifests() (folder string) {
-	folder = rig.Must(os.MkdirTemp("", "agents-"))
+	folder = harness.Must(os.MkdirTemp("", "agents-"))
 	writeManifest(folder, "v1")
 	return folder
 }
@@ -132,6 +132,6 @@ func writeManifest(folder, image string) {
 	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: etcd, namespace: kube-system, uid: one, labels: {v: " + image + "}}\n" +
 		"spec: {containers: [{name: main, image: etcd}]}\n"
 	temporary := filepath.Join(folder, ".etcd.yaml")
-	rig.Check(os.WriteFile(temporary, []byte(text), 0o600))
-	rig.Check(os.Rename(temporary, filepath.Join(folder, "etcd.yaml")))
+	harness.Check(os.WriteFile(temporary, []byte(text), 0o600))
+	harness.Check(os.Rename(temporary, filepath.Join(folder, "etcd.yaml")))
 }

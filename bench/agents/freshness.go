@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/sources"
 	"github.com/tributary-go/tributary/sources/static"
@@ -31,16 +31,16 @@ type fresh struct {
 }
 
 // measureFreshness is the time from a change to the update that tells it.
-func measureFreshness(ctx context.Context, s rig.Settings) {
-	server := rig.Start(ctx, "serve", cluster.Size{Pods: 1, Nodes: 1, PodsOnly: true})
+func measureFreshness(ctx context.Context, s harness.Settings) {
+	server := harness.Start(ctx, "serve", cluster.Size{Pods: 1, Nodes: 1, PodsOnly: true})
 	defer server.Stop()
 	folder := manifests()
 	defer os.RemoveAll(folder)
-	client := rig.Must(listwatch.NewRESTClient(&rest.Config{Host: server.URL()}, corev1.SchemeGroupVersion))
+	client := harness.Must(listwatch.NewRESTClient(&rest.Config{Host: server.URL()}, corev1.SchemeGroupVersion))
 	touch := func(what, value string) { server.Do(ctx, "/touch?what=%s&value=%s", what, value) }
 	both := []string{"label", "status"}
-	table := rig.Table{Columns: []rig.Column{
-		rig.Col("of a label: median, longest ms", "%.0f, %.0f", "label longest.label"), rig.Col("of a status", "%.0f, %.0f", "status longest.status"),
+	table := harness.Table{Columns: []harness.Column{
+		harness.Col("of a label: median, longest ms", "%.0f, %.0f", "label longest.label"), harness.Col("of a status", "%.0f, %.0f", "status longest.status"),
 	}}
 	table.Begin(fmt.Sprintf("freshness (%d changes; what polls does so every %s)", 4*s.Repeat, every))
 	for _, f := range []fresh{
@@ -48,12 +48,12 @@ func measureFreshness(ctx context.Context, s rig.Settings) {
 		{"manifest file, inotify", sources.File(folder), func(_, value string) { writeManifest(folder, value) }, both[:1]},
 		{"the kubelet's /pods, polled", sources.Kubelet(server.URL()+cluster.KubeletPath, static.WithInterval(every)), touch, both},
 	} {
-		rig.Within(f.name, func() { table.Row(f.measure(ctx, 4*s.Repeat), f.name) })
+		harness.Within(f.name, func() { table.Row(f.measure(ctx, 4*s.Repeat), f.name) })
 	}
 }
 
 // measure changes each part n times, at any time of an interval, and waits for each change.
-func (f fresh) measure(ctx context.Context, n int) rig.Figures {
+func (f fresh) measure(ctx context.Context, n int) harness.Figures {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	pods := sources.New(cluster.Node(0), silent, f.input)
@@ -81,7 +81,7 @@ func (f fresh) measure(ctx context.Context, n int) rig.Figures {
 		}
 	}()
 	<-pods.Synced()
-	figures := rig.Figures{}
+	figures := harness.Figures{}
 	for _, part := range f.parts {
 		var delays []float64
 		for i := range n {
@@ -94,10 +94,10 @@ func (f fresh) measure(ctx context.Context, n int) rig.Figures {
 			case at := <-seen:
 				delays = append(delays, at.Sub(began).Seconds()*1000)
 			case <-time.After(time.Minute):
-				rig.Fail("a change of the %s was not told within a minute", part)
+				harness.Fail("a change of the %s was not told within a minute", part)
 			}
 		}
-		figures[part], figures["longest."+part] = rig.Median(delays), slices.Max(delays)
+		figures[part], figures["longest."+part] = harness.Median(delays), slices.Max(delays)
 	}
 	return figures
 }

@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // Color is that of a line.
@@ -36,8 +36,8 @@ type Line struct {
 	Y     []float64
 }
 
-// LineOf is a line of a [rig.Figures.Value] of each.
-func LineOf(name string, in Color, each []rig.Figures, product string) Line {
+// LineOf is a line of a [harness.Figures.Value] of each.
+func LineOf(name string, in Color, each []harness.Figures, product string) Line {
 	line := Line{Name: name, Color: in}
 	for _, f := range each {
 		value, _ := f.Value(product)
@@ -81,7 +81,7 @@ func (p Panel) plot() *plot.Plot {
 			points[i] = plotter.XY{X: float64(at), Y: max(l.Y[i], p.Least)}
 		}
 		line, dots, err := plotter.NewLinePoints(points)
-		rig.Check(err)
+		harness.Check(err)
 		line.Color, line.Width, dots.Color, dots.Shape = l.Color, vg.Points(1.5), l.Color, draw.CircleGlyph{}
 		to.Add(line, dots)
 		to.Legend.Add(l.Name, line, dots)
@@ -95,8 +95,8 @@ func (p Panel) plot() *plot.Plot {
 	return to
 }
 
-// Write writes rows of panels, each row as long as the first, into an SVG file. The ground is white,
-// so that dark pages can show it.
+// Write writes rows of panels, each row as long as the first, into an SVG file. The ground is
+// white, so that dark pages can show it.
 func Write(path string, rows [][]Panel) {
 	plots := make([][]*plot.Plot, len(rows))
 	for i, row := range rows {
@@ -115,8 +115,8 @@ func Write(path string, rows [][]Panel) {
 		}
 	}
 	var svg bytes.Buffer
-	rig.Must(canvas.WriteTo(&svg))
-	rig.Check(os.WriteFile(path, bytes.ReplaceAll(svg.Bytes(), []byte(font), []byte(fonts)), 0o644))
+	harness.Must(canvas.WriteTo(&svg))
+	harness.Check(os.WriteFile(path, bytes.ReplaceAll(svg.Bytes(), []byte(font), []byte(fonts)), 0o644))
 }
 
 // font places the texts. Few machines have it; Times has the same widths.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/internal/self"
 )
 
@@ -25,7 +25,7 @@ func Agents(ctx context.Context, n int, run func(ctx context.Context, i int, syn
 	ready.Add(n)
 	for i := range n {
 		running.Go(func() {
-			if err := rig.Try(func() { run(ctx, i, ready.Done) }); err != nil && ctx.Err() == nil {
+			if err := harness.Try(func() { run(ctx, i, ready.Done) }); err != nil && ctx.Err() == nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
@@ -40,7 +40,7 @@ func Agents(ctx context.Context, n int, run func(ctx context.Context, i int, syn
 // Informers are client-go's: of the pods of a node, and if all is set, of the services and nodes.
 // They run until ctx ends; synced is called once they have their first states.
 func Informers(ctx context.Context, config *rest.Config, node string, all bool, synced func()) {
-	client := rig.Must(kubernetes.NewForConfig(config))
+	client := harness.Must(kubernetes.NewForConfig(config))
 	factories := []informers.SharedInformerFactory{
 		informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
@@ -53,7 +53,7 @@ func Informers(ctx context.Context, config *rest.Config, node string, all bool, 
 	}
 	var has []cache.InformerSynced
 	for _, informer := range of {
-		rig.Must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{}))
+		harness.Must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{}))
 		has = append(has, informer.HasSynced)
 	}
 	for _, factory := range factories {
@@ -61,7 +61,7 @@ func Informers(ctx context.Context, config *rest.Config, node string, all bool, 
 		defer factory.Shutdown()
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), has...) {
-		rig.Check(ctx.Err())
+		harness.Check(ctx.Err())
 	}
 	synced()
 	<-ctx.Done()

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
@@ -54,7 +54,7 @@ type Cluster struct {
 
 // New makes the API server and its objects.
 func New(size Size) *Cluster {
-	c := &Cluster{size: size, API: rig.Must(apiserver.NewServer())}
+	c := &Cluster{size: size, API: harness.Must(apiserver.NewServer())}
 	if size.Fixed {
 		c.fix()
 		return c
@@ -79,14 +79,14 @@ func Fill[T store.Object](api *apiserver.Server, kind string, count int, differ 
 		obj := of.Object(i, 0, 0).(T)
 		obj.SetResourceVersion("")
 		differ(obj, i)
-		rig.Must(objects.Create(obj))
+		harness.Must(objects.Create(obj))
 	}
 	return objects
 }
 
 // fix serves a cache of all pods.
 func (c *Cluster) fix() {
-	cache := rig.Must(watchcache.NewCache(builtin.Pods().Kind))
+	cache := harness.Must(watchcache.NewCache(builtin.Pods().Kind))
 	pods := make([]*corev1.Pod, c.size.Pods)
 	for i := range pods {
 		pods[i] = c.pod()
@@ -94,7 +94,7 @@ func (c *Cluster) fix() {
 	}
 	apiserver.ServeCache(c.API, cache, builtin.Pods().View)
 	c.version = cache.ResourceVersion
-	rig.Check(cache.Replace(store.Items(pods...), store.At(world.Version(c.size.Pods))))
+	harness.Check(cache.Replace(store.Items(pods...), store.At(world.Version(c.size.Pods))))
 }
 
 // pod is the next pod.
@@ -110,9 +110,9 @@ func (c *Cluster) pod() *corev1.Pod {
 func (c *Cluster) create() metav1.ObjectMeta {
 	pod := c.pod()
 	status, fields := pod.Status, pod.ManagedFields
-	pod = rig.Must(c.pods.Create(pod)).DeepCopy()
+	pod = harness.Must(c.pods.Create(pod)).DeepCopy()
 	pod.Status, pod.ManagedFields = status, fields
-	rig.Must(c.pods.UpdateStatus(pod))
+	harness.Must(c.pods.UpdateStatus(pod))
 	return metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}
 }
 
@@ -124,7 +124,7 @@ func atRate(ctx context.Context, n, rate int, do func(i int)) {
 		select {
 		case <-time.After(time.Until(due)):
 		case <-ctx.Done():
-			rig.Check(ctx.Err())
+			harness.Check(ctx.Err())
 		}
 		do(i)
 	}
@@ -133,7 +133,7 @@ func atRate(ctx context.Context, n, rate int, do func(i int)) {
 // changing is a copy of a pod, to be changed.
 func (c *Cluster) changing(i int) *corev1.Pod {
 	key := c.keys[i%len(c.keys)]
-	return rig.Must(c.pods.Get(key.Namespace, key.Name)).DeepCopy()
+	return harness.Must(c.pods.Get(key.Namespace, key.Name)).DeepCopy()
 }
 
 // write stamps pods in turn.
@@ -141,7 +141,7 @@ func (c *Cluster) write(ctx context.Context, n, rate int) {
 	atRate(ctx, n, rate, func(i int) {
 		pod := c.changing(i)
 		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, Stamp, strconv.FormatInt(time.Now().UnixNano(), 10))
-		rig.Must(c.pods.Update(pod))
+		harness.Must(c.pods.Update(pod))
 	})
 }
 
@@ -150,11 +150,11 @@ func (c *Cluster) touch(what, value string) {
 	pod := c.changing(0)
 	if what == "status" {
 		pod.Status.Message = value
-		rig.Must(c.pods.UpdateStatus(pod))
+		harness.Must(c.pods.UpdateStatus(pod))
 		return
 	}
 	metav1.SetMetaDataLabel(&pod.ObjectMeta, "v", value)
-	rig.Must(c.pods.Update(pod))
+	harness.Must(c.pods.Update(pod))
 }
 
 // churn makes the changes of some minutes: 1 % of the pods is replaced each minute, and each node
@@ -162,7 +162,7 @@ func (c *Cluster) touch(what, value string) {
 func (c *Cluster) churn(ctx context.Context, minutes, rate int) {
 	atRate(ctx, max(1, len(c.keys)*minutes/100), rate, func(i int) {
 		i = i * 7919 % len(c.keys)
-		rig.Must(c.pods.Remove(c.keys[i].Namespace, c.keys[i].Name))
+		harness.Must(c.pods.Remove(c.keys[i].Namespace, c.keys[i].Name))
 		c.keys[i] = c.create()
 	})
 	if !c.size.PodsOnly {
@@ -172,9 +172,9 @@ func (c *Cluster) churn(ctx context.Context, minutes, rate int) {
 }
 
 func (c *Cluster) report(i int) {
-	node := rig.Must(c.nodes.Get("", Node(i%c.size.Nodes))).DeepCopy()
+	node := harness.Must(c.nodes.Get("", Node(i%c.size.Nodes))).DeepCopy()
 	node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(time.Now().Add(time.Duration(i) * time.Second))
-	rig.Must(c.nodes.UpdateStatus(node))
+	harness.Must(c.nodes.UpdateStatus(node))
 }
 
 // Handler serves the API and the kubelet of the first node, and counts the requests.
@@ -198,17 +198,17 @@ func (c *Cluster) Handler() http.Handler {
 // Serve is the role of a cluster's process.
 func Serve(ctx context.Context, size Size) {
 	c := New(size)
-	control := rig.Control(c.Figures, map[string]func(*http.Request) any{
+	control := harness.Control(c.Figures, map[string]func(*http.Request) any{
 		"/write": func(r *http.Request) any {
-			c.write(r.Context(), rig.Number(r, "n"), rig.Number(r, "rate"))
+			c.write(r.Context(), harness.Number(r, "n"), harness.Number(r, "rate"))
 			return nil
 		},
 		"/churn": func(r *http.Request) any {
-			c.churn(r.Context(), rig.Number(r, "minutes"), rig.Number(r, "rate"))
+			c.churn(r.Context(), harness.Number(r, "minutes"), harness.Number(r, "rate"))
 			return nil
 		},
 		"/touch":   func(r *http.Request) any { c.touch(r.FormValue("what"), r.FormValue("value")); return nil },
 		"/version": func(*http.Request) any { return c.version() },
 	})
-	rig.Serving{TLS: size.TLS, Counts: &c.Connections}.Say(ctx, c.Handler(), control)
+	harness.Serving{TLS: size.TLS, Counts: &c.Connections}.Say(ctx, c.Handler(), control)
 }

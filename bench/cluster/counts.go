@@ -10,21 +10,21 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/server/apiserver"
 )
 
 // Counts are what a cluster has been asked. A probe lists metadata.
 type Counts struct {
-	Connections rig.Counts
+	Connections harness.Counts
 
 	lists, probes, watches, reviews, other, open, kubelet atomic.Int64
 }
 
 // Figures has requests by their kinds, watches and connections that are open now, and the bytes
 // that were sent.
-func (c *Counts) Figures() rig.Figures {
-	f := rig.Figures{}
+func (c *Counts) Figures() harness.Figures {
+	f := harness.Figures{}
 	for name, count := range map[string]*atomic.Int64{
 		"lists": &c.lists, "probes": &c.probes, "watches": &c.watches, "reviews": &c.reviews, "other": &c.other,
 		"kubelet": &c.kubelet, "open": &c.open, "connections": &c.Connections.Open, "sent": &c.Connections.Bytes,
@@ -36,7 +36,7 @@ func (c *Counts) Figures() rig.Figures {
 }
 
 // Since has the differences of what only grows, and the rest as it is now.
-func Since(now, before rig.Figures) rig.Figures {
+func Since(now, before harness.Figures) harness.Figures {
 	f := now.Since(before)
 	for name, value := range now {
 		if goesDown[name[strings.LastIndexByte(name, '.')+1:]] {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/server/apiserver"
@@ -77,8 +77,8 @@ func inProtobuf[O any, T interface {
 	k.stored = func(i, state int) (string, []byte) {
 		obj := object(i, i, state)
 		obj.SetResourceVersion("")
-		unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: resource.GroupVersion().String(), Kind: name}, Raw: rig.Must(obj.Marshal())}
-		return k.key(obj.(store.Object)), append([]byte("k8s\x00"), rig.Must(unknown.Marshal())...)
+		unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: resource.GroupVersion().String(), Kind: name}, Raw: harness.Must(obj.Marshal())}
+		return k.key(obj.(store.Object)), append([]byte("k8s\x00"), harness.Must(unknown.Marshal())...)
 	}
 	return k
 }
@@ -121,7 +121,7 @@ func widgets(objects int) kind {
 		text := bytes.Replace(world.Widget(i, i, state), fmt.Appendf(nil, `"resourceVersion":"%s",`, world.Version(i)), nil, 1)
 		text = append([]byte(`{"apiVersion":"example.com/v1","kind":"Widget",`), text[1:]...)
 		var u unstructured.Unstructured
-		rig.Check(u.UnmarshalJSON(text))
+		harness.Check(u.UnmarshalJSON(text))
 		return k.key(&u), text
 	}
 	return k

@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/internal/self"
 )
 
@@ -43,74 +43,74 @@ const (
 	tributary = "ours"
 )
 
-func main() { rig.Main(3, rig.Roles{"read": rig.Acts(read)}, measure) }
+func main() { harness.Main(3, harness.Roles{"read": harness.Acts(read)}, measure) }
 
-func measure(ctx context.Context, s rig.Settings) {
+func measure(ctx context.Context, s harness.Settings) {
 	part := 1
 	if s.Quick {
 		part = 200
 	}
-	var parts []rig.Part
+	var parts []harness.Part
 	for _, k := range kinds {
 		k.objects /= part
-		parts = append(parts, rig.Part{Name: k.name, Measure: k.measure})
+		parts = append(parts, harness.Part{Name: k.name, Measure: k.measure})
 	}
 	s.Each(ctx, parts...)
 }
 
 // measure fills an etcd, and prints a table of first syncs and one of watches.
-func (k kind) measure(ctx context.Context, s rig.Settings) {
+func (k kind) measure(ctx context.Context, s harness.Settings) {
 	origin := startEtcd(ctx)
 	defer origin.close()
 	size := origin.fill(ctx, k)
 	name := fmt.Sprintf("%s, %d of %.1f KB", k.name, k.objects, float64(size)/float64(k.objects)/1e3)
 	j := job{Kind: k.name, Endpoint: origin.endpoint, Objects: k.objects}
-	table(s, "first sync: "+name, "objects/s", func(reader string) rig.Figures {
+	table(s, "first sync: "+name, "objects/s", func(reader string) harness.Figures {
 		j.Reader = reader
-		return rig.Measure(ctx, "read", j)
+		return harness.Measure(ctx, "read", j)
 	})
 	j.Changes = k.objects / changesPer
-	table(s, fmt.Sprintf("watch: %d changes of %s", j.Changes, name), "events/s", func(reader string) rig.Figures {
+	table(s, fmt.Sprintf("watch: %d changes of %s", j.Changes, name), "events/s", func(reader string) harness.Figures {
 		j.Reader = reader
 		return origin.whileStopped(ctx, j, k)
 	})
 }
 
 // table measures all readers by turns, and prints the medians.
-func table(s rig.Settings, title, rate string, measure func(reader string) rig.Figures) {
-	medians := rig.ByTurns(s.Repeat, readers, measure)
-	table := rig.Table{Columns: []rig.Column{
-		rig.Col("wall s", "%.2f", "wall"), rig.Col(rate, "%.0f", "per/wall"), rig.Col("CPU s", "%.2f", "cpu"),
-		rig.Col("allocated MB", "%.0f", "bytes/1e6"), rig.Col("allocations/object", "%.1f", "allocs/per"), rig.Col("peak MB", "%.0f", "rss/1e6"),
+func table(s harness.Settings, title, rate string, measure func(reader string) harness.Figures) {
+	medians := harness.ByTurns(s.Repeat, readers, measure)
+	table := harness.Table{Columns: []harness.Column{
+		harness.Col("wall s", "%.2f", "wall"), harness.Col(rate, "%.0f", "per/wall"), harness.Col("CPU s", "%.2f", "cpu"),
+		harness.Col("allocated MB", "%.0f", "bytes/1e6"), harness.Col("allocations/object", "%.1f", "allocs/per"), harness.Col("peak MB", "%.0f", "rss/1e6"),
 	}}
 	table.Begin(title)
-	rig.Rows(table, readers, medians)
+	harness.Rows(table, readers, medians)
 	table.Ratio(medians[2], medians[1], "**ours / API server**")
 }
 
 // whileStopped starts a reader, stops it while all changes are written, and lets it go on.
-func (o *origin) whileStopped(ctx context.Context, j job, k kind) (f rig.Figures) {
-	p := rig.Start(ctx, "read", j)
+func (o *origin) whileStopped(ctx context.Context, j job, k kind) (f harness.Figures) {
+	p := harness.Start(ctx, "read", j)
 	defer p.Stop()
 	defer func() { _ = p.Signal(syscall.SIGKILL) }() // it may be stopped
 	// The first change is there so that the watch of each reader lives.
 	for i, n := range []int{1, j.Changes} {
 		if i > 0 {
-			rig.Must(p.Line())
+			harness.Must(p.Line())
 		}
 		stop(p)
 		revision := o.change(ctx, k, n)
-		rig.Check(p.Tell(revision, time.Now().UnixNano()))
-		rig.Check(p.Signal(syscall.SIGCONT))
+		harness.Check(p.Tell(revision, time.Now().UnixNano()))
+		harness.Check(p.Signal(syscall.SIGCONT))
 	}
-	rig.Check(json.Unmarshal([]byte(rig.Must(p.Line())), &f))
+	harness.Check(json.Unmarshal([]byte(harness.Must(p.Line())), &f))
 	return f
 }
 
 // stop returns when all threads of a process stand still.
-func stop(p rig.Process) {
-	rig.Check(p.Signal(syscall.SIGSTOP))
-	rig.Must(syscall.Wait4(p.ID(), nil, syscall.WUNTRACED, nil))
+func stop(p harness.Process) {
+	harness.Check(p.Signal(syscall.SIGSTOP))
+	harness.Must(syscall.Wait4(p.ID(), nil, syscall.WUNTRACED, nil))
 }
 
 // read does a job in this process, and prints its figures.
@@ -131,7 +131,7 @@ func read(ctx context.Context, j job) {
 	follow := func() (went time.Time) {
 		fmt.Println("ready")
 		var revision, at int64
-		rig.Must(fmt.Scanln(&revision, &at))
+		harness.Must(fmt.Scanln(&revision, &at))
 		reader.reach(ctx, revision)
 		return time.Unix(0, at)
 	}
@@ -141,7 +141,7 @@ func read(ctx context.Context, j job) {
 
 // metered measures do, which returns when it began, and prints the figures of n objects.
 func metered(j job, n int, do func() (began time.Time)) {
-	m := rig.Begin(j.Reader)
+	m := harness.Begin(j.Reader)
 	wall := time.Since(do()).Seconds()
 	f := m.End()
 	f["wall"], f["per"], f["rss"] = wall, float64(n), float64(self.Memory("VmHWM"))

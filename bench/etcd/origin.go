@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // origin is an etcd of one member in this process, on a folder of its own.
@@ -25,10 +25,10 @@ type origin struct {
 const quota = 8 << 30 // bytes of the database
 
 func startEtcd(ctx context.Context) *origin {
-	o := &origin{folder: rig.Must(os.MkdirTemp("", "bench-etcd-"))}
-	if err := rig.Try(func() { o.start(ctx) }); err != nil {
+	o := &origin{folder: harness.Must(os.MkdirTemp("", "bench-etcd-"))}
+	if err := harness.Try(func() { o.start(ctx) }); err != nil {
 		o.close()
-		rig.Check(err)
+		harness.Check(err)
 	}
 	return o
 }
@@ -39,18 +39,18 @@ func (o *origin) start(ctx context.Context) {
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	anyPort := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	config.ListenClientUrls, config.ListenPeerUrls = []url.URL{anyPort}, []url.URL{anyPort}
-	o.server = rig.Must(embed.StartEtcd(config))
+	o.server = harness.Must(embed.StartEtcd(config))
 	select {
 	case <-o.server.Server.ReadyNotify():
 	case <-ctx.Done():
-		rig.Check(ctx.Err())
+		harness.Check(ctx.Err())
 	}
 	o.endpoint = "http://" + o.server.Clients[0].Addr().String()
 	o.client = newClient(o.endpoint)
 }
 
 func newClient(endpoint string) *clientv3.Client {
-	return rig.Must(clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()}))
+	return harness.Must(clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()}))
 }
 
 func (o *origin) close() {
@@ -104,6 +104,6 @@ func (o *origin) put(ctx context.Context, n int, of func(i int) (key string, val
 			return err
 		})
 	}
-	rig.Check(group.Wait())
-	return rig.Must(o.client.Get(ctx, registry)).Header.Revision
+	harness.Check(group.Wait())
+	return harness.Must(o.client.Get(ctx, registry)).Header.Revision
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/etcd"
 	stored "github.com/tributary-go/tributary/etcd/origin"
 	"github.com/tributary-go/tributary/server/apiserver"
@@ -50,8 +50,8 @@ type plain struct {
 }
 
 func (p *plain) sync(ctx context.Context) {
-	for answer := range rig.Must(p.client.GetStream(ctx, p.prefix, clientv3.WithPrefix())) {
-		rig.Check(answer.Err())
+	for answer := range harness.Must(p.client.GetStream(ctx, p.prefix, clientv3.WithPrefix())) {
+		harness.Check(answer.Err())
 		p.revision = max(p.revision, answer.GetHeader().GetRevision())
 	}
 }
@@ -63,7 +63,7 @@ func (p *plain) reach(ctx context.Context, revision int64) {
 	for p.revision < revision {
 		answer, ok := <-p.answers
 		if !ok || answer.Err() != nil {
-			rig.Fail("the watch has ended: %w", answer.Err())
+			harness.Fail("the watch has ended: %w", answer.Err())
 		}
 		p.revision = answer.Header.Revision
 		if n := len(answer.Events); n > 0 {
@@ -78,12 +78,12 @@ type ours[T store.Object] struct {
 }
 
 func newOurs[T store.Object](from *etcd.Source[T], described apiserver.Resource[T]) source {
-	return ours[T]{rig.Must(stored.New(from, described.Kind, described.Rules))}
+	return ours[T]{harness.Must(stored.New(from, described.Kind, described.Rules))}
 }
 
 func (o ours[T]) sync(ctx context.Context) {
 	go func() { _ = o.collection.Run(ctx) }() // until the process ends
-	rig.Check(o.collection.WaitSynced(ctx))
+	harness.Check(o.collection.WaitSynced(ctx))
 }
 
 func (o ours[T]) reach(ctx context.Context, revision int64) {
@@ -108,7 +108,7 @@ func newTheirs(k kind, endpoint string) source {
 	}
 	s, _, err := genericregistry.StorageWithCacher()(config.ForResource(k.resource.GroupResource()), k.folder, key,
 		k.empty, k.emptyList, attributes, nil, nil)
-	rig.Check(err)
+	harness.Check(err)
 	return theirs{s, k}
 }
 
@@ -122,7 +122,7 @@ func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 
 func (t theirs) sync(ctx context.Context) {
 	for t.storage.ReadinessCheck() != nil {
-		rig.Check(ctx.Err())
+		harness.Check(ctx.Err())
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -140,7 +140,7 @@ func untilFresh(ctx context.Context, ask func() error) {
 	for {
 		err := ask()
 		if ctx.Err() != nil || !(storage.IsTooLargeResourceVersion(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)) {
-			rig.Check(err)
+			harness.Check(err)
 			return
 		}
 	}

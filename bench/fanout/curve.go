@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"github.com/tributary-go/tributary/bench/chart"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // measureCurve prints the rows by node with 8 writes in flight, and plots them over the number of
 // watchers.
-func measureCurve(ctx context.Context, s rig.Settings, pods int, path string) {
+func measureCurve(ctx context.Context, s harness.Settings, pods int, path string) {
 	libraries := (load{}).libraries()
-	grown := make([][]rig.Figures, len(libraries)) // per library, per count
+	grown := make([][]harness.Figures, len(libraries)) // per library, per count
 	table.Begin("")
 	for _, watchers := range counts {
 		for i, f := range (load{Watchers: watchers, InFlight: 8, Pods: pods, Events: *events}).measureAll(ctx, s) {

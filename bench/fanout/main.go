@@ -22,7 +22,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // load is one row: how many watch what, and how hard the writer pushes.
@@ -105,7 +105,7 @@ var (
 )
 
 func main() {
-	rig.Main(3, rig.Roles{"measure": rig.Measures(measure), "serve": rig.Acts(serve)}, func(ctx context.Context, s rig.Settings) {
+	harness.Main(3, harness.Roles{"measure": harness.Measures(measure), "serve": harness.Acts(serve)}, func(ctx context.Context, s harness.Settings) {
 		pods, waiting, readers, clients, writes := 10_000, 10_000, 1_000, 100, 60
 		if s.Quick {
 			counts, *events = []int{1, 50}, 2_000
@@ -177,20 +177,20 @@ func slowRows(pods, events int) (loads []load) {
 // table has the figures of one load and cache. Bytes are heap and stack of a watcher that waits for
 // its first event, and with the stack that it has after the events of the row; of few watchers they
 // tell nothing. Relists are those of a slow watcher, whose watch was ended or its version refused.
-var table = rig.Table{Lead: "load | cache", Columns: []rig.Column{
-	rig.Col("events/s", "%.0f", "events/wall"), rig.Col("deliveries/s", "%.0f", "deliveries/wall").Alone(),
-	rig.Col("user CPU us/delivery", "%.3g", "user*1e6/deliveries"), rig.Col("p50 us", "%.0f", "p50"), rig.Col("p99 us", "%.0f", "p99"),
-	rig.Col("bytes/watcher", "%.0f", "waiting"), rig.Col("after events", "%.0f", "told"), rig.Col("peak MB", "%.0f", "peak/1e6"),
-	rig.Col("relists", "%.0f", "relists").Alone(), rig.Col("watchers that were cut", "%.0f", "cut").Alone(),
+var table = harness.Table{Lead: "load | cache", Columns: []harness.Column{
+	harness.Col("events/s", "%.0f", "events/wall"), harness.Col("deliveries/s", "%.0f", "deliveries/wall").Alone(),
+	harness.Col("user CPU us/delivery", "%.3g", "user*1e6/deliveries"), harness.Col("p50 us", "%.0f", "p50"), harness.Col("p99 us", "%.0f", "p99"),
+	harness.Col("bytes/watcher", "%.0f", "waiting"), harness.Col("after events", "%.0f", "told"), harness.Col("peak MB", "%.0f", "peak/1e6"),
+	harness.Col("relists", "%.0f", "relists").Alone(), harness.Col("watchers that were cut", "%.0f", "cut").Alone(),
 }}
 
 // measureAll measures a load with all libraries by turns, prints the rows, and returns the medians.
-func (l load) measureAll(ctx context.Context, s rig.Settings) (medians []rig.Figures) {
+func (l load) measureAll(ctx context.Context, s harness.Settings) (medians []harness.Figures) {
 	libraries := l.libraries()
-	rig.Within(l, func() {
-		medians = rig.ByTurns(s.Repeat, libraries, func(library string) rig.Figures {
+	harness.Within(l, func() {
+		medians = harness.ByTurns(s.Repeat, libraries, func(library string) harness.Figures {
 			l.Library = library
-			return rig.Measure(ctx, "measure", l)
+			return harness.Measure(ctx, "measure", l)
 		})
 	})
 	for i, library := range libraries {

@@ -13,7 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -26,7 +26,7 @@ type loop struct {
 	first   int   // the version before the first write
 
 	clock     time.Time
-	spent     rig.Figures     // by the writes
+	spent     harness.Figures // by the writes
 	sent      []time.Duration // per write
 	taken     []time.Duration // per write, until its last delivery
 	missing   []atomic.Int32  // deliveries still to come, per write
@@ -38,7 +38,7 @@ type loop struct {
 }
 
 // measure measures a load in this process.
-func measure(ctx context.Context, l load) rig.Figures {
+func measure(ctx context.Context, l load) harness.Figures {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	nodes := l.Watchers
@@ -83,17 +83,17 @@ func measure(ctx context.Context, l load) rig.Figures {
 	waiting := inUse()
 	err := m.writeAll(0, warm)
 	runtime.GC()
-	m.spent = rig.Figures{}
+	m.spent = harness.Figures{}
 	if err == nil {
-		stop := rig.Profile(l.Library)
+		stop := harness.Profile(l.Library)
 		err = m.writeAll(warm, total)
 		stop()
 	}
 	if m.cut.Load() > 0 {
 		// The row ends here.
-		return rig.Figures{"cut": float64(m.cut.Load()), "peak": rig.Used()["peak"]}
+		return harness.Figures{"cut": float64(m.cut.Load()), "peak": harness.Used()["peak"]}
 	}
-	rig.Check(err)
+	harness.Check(err)
 	f := m.figures(m.taken[warm:], float64(l.Events), float64(l.Events)*float64(fanOut)).With("", m.spent)
 	if l.Beside != "" {
 		f["relists"] = float64(m.relists.Load())
@@ -107,21 +107,21 @@ func measure(ctx context.Context, l load) rig.Figures {
 }
 
 // figures has those of every load.
-func (m *loop) figures(taken []time.Duration, events, deliveries float64) rig.Figures {
+func (m *loop) figures(taken []time.Duration, events, deliveries float64) harness.Figures {
 	times := make([]float64, len(taken))
 	for i, d := range taken {
 		times[i] = float64(d) / 1e3
 	}
-	return rig.Figures{
-		"events": events, "deliveries": deliveries, "p50": rig.Median(times), "p99": rig.Quantile(times, 0.99), "peak": rig.Used()["peak"],
+	return harness.Figures{
+		"events": events, "deliveries": deliveries, "p50": harness.Median(times), "p99": harness.Quantile(times, 0.99), "peak": harness.Used()["peak"],
 	}
 }
 
 // measureInitial has all watchers begin at once, each with the whole state.
-func (m *loop) measureInitial(ctx context.Context) rig.Figures {
+func (m *loop) measureInitial(ctx context.Context) harness.Figures {
 	taken := make([]time.Duration, m.Watchers)
 	runtime.GC()
-	began, meter := time.Now(), rig.Begin(m.Library)
+	began, meter := time.Now(), harness.Begin(m.Library)
 	var watchers sync.WaitGroup
 	for i := range m.Watchers {
 		watchers.Go(func() {
@@ -156,10 +156,10 @@ func (m *loop) watchAll(ctx context.Context, version string) {
 			name = node(i)
 		}
 		if p, ok := m.subject.(polled); ok && i < m.Watchers {
-			rig.Check(p.poll(name, version, m.take, m.lose))
+			harness.Check(p.poll(name, version, m.take, m.lose))
 			continue
 		}
-		next := rig.Must(m.subject.watch(ctx, name, version))
+		next := harness.Must(m.subject.watch(ctx, name, version))
 		if i >= m.Watchers {
 			go func() { _, _ = next() }() // reads one event, and no more
 			continue
@@ -259,13 +259,13 @@ func (m *loop) writeAll(from, to int) error {
 			p.ResourceVersion = world.Version(m.first + 1 + n)
 			pods = append(pods, &p)
 		}
-		began, before := time.Now(), rig.Used()["user"]
+		began, before := time.Now(), harness.Used()["user"]
 		if err := m.write(from, pods); err != nil {
 			return err
 		}
 		if m.spent != nil {
 			m.spent["wall"] += time.Since(began).Seconds()
-			m.spent["user"] += rig.Used()["user"] - before
+			m.spent["user"] += harness.Used()["user"] - before
 		}
 		from = next
 	}
@@ -323,8 +323,8 @@ func (m *loop) begin(timeout <-chan time.Time) error {
 }
 
 // inUse is the live heap and the stacks, without what a second collection would shrink.
-func inUse() rig.Figures {
+func inUse() harness.Figures {
 	runtime.GC()
 	debug.FreeOSMemory()
-	return rig.Used()
+	return harness.Used()
 }

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
@@ -48,17 +48,17 @@ func serve(ctx context.Context, s served) {
 		cacheOptions = append(cacheOptions, watchcache.WithListBytes(0))
 	}
 	cache := newSubject(ctx, s.Library, pods, world.Version(s.Pods), cacheOptions...)
-	handler := rig.Control(nil, map[string]func(*http.Request) any{
-		"/write": func(r *http.Request) any { write(cache, pods, rig.Number(r, "n")); return nil },
+	handler := harness.Control(nil, map[string]func(*http.Request) any{
+		"/write": func(r *http.Request) any { write(cache, pods, harness.Number(r, "n")); return nil },
 	})
 	if theirs, ok := cache.(*theirs); ok {
 		handler.Handle("/", theirs.handler())
 	} else {
-		server := rig.Must(apiserver.NewServer())
+		server := harness.Must(apiserver.NewServer())
 		apiserver.ServeCache(server, cache.(ours).cache, builtin.Pods().View)
 		handler.Handle("/", server)
 	}
-	rig.Serving{TLS: s.TLS}.Say(ctx, handler, nil)
+	harness.Serving{TLS: s.TLS}.Say(ctx, handler, nil)
 }
 
 // protocol is the name of one.
@@ -77,7 +77,7 @@ func (s served) protocol() string {
 // that it needs, and none of the others.
 func (t *theirs) handler() http.Handler {
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
-	rig.Check(scheme.Scheme.AddFieldLabelConversionFunc(kind, func(label, value string) (string, string, error) { return label, value, nil }))
+	harness.Check(scheme.Scheme.AddFieldLabelConversionFunc(kind, func(label, value string) (string, string, error) { return label, value, nil }))
 	scope := &handlers.RequestScope{
 		Namer:      handlers.ContextBasedNaming{Namer: apimachinery.Namer(meta.NewAccessor())},
 		Serializer: scheme.Codecs, ParameterCodec: scheme.ParameterCodec,

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -38,8 +38,8 @@ func newSubject(ctx context.Context, library string, pods []*corev1.Pod, version
 	if library == "cacher" {
 		return newTheirs(ctx, pods, version)
 	}
-	c := rig.Must(watchcache.NewCache(watchcache.Pods(), options...))
-	rig.Check(c.Replace(store.Items(pods...), store.At(version)))
+	c := harness.Must(watchcache.NewCache(watchcache.Pods(), options...))
+	harness.Check(c.Replace(store.Items(pods...), store.At(version)))
 	if library == "polled" {
 		return newPolled(ours{c})
 	}
@@ -95,7 +95,7 @@ const prefix = "/pods/"
 func newTheirs(ctx context.Context, pods []*corev1.Pod, version string) subject {
 	// The channel is as long as that of the storage on etcd.
 	m := &inMemory{pods: pods, version: version, events: make(chan watch.Event, 100)}
-	c := rig.Must(cacher.NewCacherFromConfig(cacher.Config{
+	c := harness.Must(cacher.NewCacherFromConfig(cacher.Config{
 		Storage: m, Versioner: storage.APIObjectVersioner{}, GroupResource: schema.GroupResource{Resource: "pods"},
 		EventsHistoryWindow: cacher.DefaultEventFreshDuration, ResourcePrefix: prefix, GetAttrsFunc: attributes,
 		KeyFunc: func(obj runtime.Object) (string, error) {
@@ -109,7 +109,7 @@ func newTheirs(ctx context.Context, pods []*corev1.Pod, version string) subject 
 		NewFunc: func() runtime.Object { return &corev1.Pod{} }, NewListFunc: func() runtime.Object { return &corev1.PodList{} },
 		Codec: scheme.Codecs.LegacyCodec(corev1.SchemeGroupVersion),
 	}))
-	rig.Check(c.Wait(ctx))
+	harness.Check(c.Wait(ctx))
 	return &theirs{c, m}
 }
 

@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -60,7 +60,7 @@ func (l web) rows() (rows []web) {
 // share.
 func listRows(clients, pods int) (rows []web) {
 	ours := served{Library: "tributary", Pods: pods}
-	for _, accept := range []string{"application/json", rig.Protobuf} {
+	for _, accept := range []string{"application/json", harness.Protobuf} {
 		for _, gzip := range []bool{false, true} {
 			for _, ours.Anew = range []bool{true, false} {
 				rows = append(rows, web{served: ours, Clients: clients, List: accept, Gzip: gzip})
@@ -69,47 +69,47 @@ func listRows(clients, pods int) (rows []web) {
 	}
 	ours.HTTP2 = true
 	for _, ours.TLS = range []bool{false, true} {
-		rows = append(rows, web{served: ours, Clients: clients, List: rig.Protobuf})
+		rows = append(rows, web{served: ours, Clients: clients, List: harness.Protobuf})
 	}
 	return rows
 }
 
 // What each costs the server, which is a process of its own.
 var (
-	idleColumns = []rig.Column{
-		rig.Col("heap and stack bytes/watcher", "%.0f", "inuse/clients"),
-		rig.Col("resident bytes/watcher", "%.0f", "rss/clients"), rig.Col("goroutines/watcher", "%.2f", "goroutines/clients"),
+	idleColumns = []harness.Column{
+		harness.Col("heap and stack bytes/watcher", "%.0f", "inuse/clients"),
+		harness.Col("resident bytes/watcher", "%.0f", "rss/clients"), harness.Col("goroutines/watcher", "%.2f", "goroutines/clients"),
 	}
-	deliveryColumns = []rig.Column{
-		rig.Col("user CPU us/delivery", "%.1f", "user*1e6/clients/writes"),
-		rig.Col("system CPU us/delivery", "%.1f", "system*1e6/clients/writes"),
+	deliveryColumns = []harness.Column{
+		harness.Col("user CPU us/delivery", "%.1f", "user*1e6/clients/writes"),
+		harness.Col("system CPU us/delivery", "%.1f", "system*1e6/clients/writes"),
 	}
-	listColumns = []rig.Column{
-		rig.Col("user CPU ms/list", "%.1f", "user*1e3/clients"), rig.Col("system CPU ms/list", "%.1f", "system*1e3/clients"),
-		rig.Col("MB a list", "%.0f", "size/1e6"), rig.Col("resident MB before", "%.0f", "before.rss/1e6"), rig.Col("peak MB", "%.0f", "peak/1e6"),
+	listColumns = []harness.Column{
+		harness.Col("user CPU ms/list", "%.1f", "user*1e3/clients"), harness.Col("system CPU ms/list", "%.1f", "system*1e3/clients"),
+		harness.Col("MB a list", "%.0f", "size/1e6"), harness.Col("resident MB before", "%.0f", "before.rss/1e6"), harness.Col("peak MB", "%.0f", "peak/1e6"),
 	}
 )
 
-func measureWeb(ctx context.Context, s rig.Settings, rows []web, columns ...rig.Column) {
+func measureWeb(ctx context.Context, s harness.Settings, rows []web, columns ...harness.Column) {
 	rows = slices.DeleteFunc(rows, func(l web) bool { return !s.Wants(l.String()) })
-	table := rig.Table{Lead: "load | server", Columns: columns}
+	table := harness.Table{Lead: "load | server", Columns: columns}
 	table.Begin("")
-	rig.Rows(table, rows, rig.ByTurns(s.Repeat, rows, func(l web) rig.Figures { return l.run(ctx) }))
+	harness.Rows(table, rows, harness.ByTurns(s.Repeat, rows, func(l web) harness.Figures { return l.run(ctx) }))
 }
 
 // run has what the server uses meanwhile. Its peak is since the beginning, and before.rss the
 // resident set then.
-func (l web) run(ctx context.Context) rig.Figures {
-	p := rig.Start(ctx, "serve", l.served)
+func (l web) run(ctx context.Context) harness.Figures {
+	p := harness.Start(ctx, "serve", l.served)
 	defer p.Stop()
 	ctx, hangUp := context.WithCancel(ctx) // sockets that stay open are missing in the next row
 	defer hangUp()
-	client := rig.Client(l.HTTP2)
+	client := harness.Client(l.HTTP2)
 	// The server is asked by the client, so that its connection is open before.
-	used := func(how string) rig.Figures { return rig.CallBy[rig.Figures](ctx, client, p.URL()+how) }
-	before := used(rig.Returned)
+	used := func(how string) harness.Figures { return harness.CallBy[harness.Figures](ctx, client, p.URL()+how) }
+	before := used(harness.Returned)
 	size := l.use(ctx, client, p.URL())
-	at, after := used(rig.AsItIs), used(rig.Returned)
+	at, after := used(harness.AsItIs), used(harness.Returned)
 	f := after.Since(before).With("before.", before)
 	f["user"], f["system"], f["peak"] = at["user"]-before["user"], at["system"]-before["system"], at["peak"]
 	f["inuse"], f["clients"], f["writes"], f["size"] = f["heap"]+f["stacks"], float64(l.Clients), float64(l.Writes), float64(size)
@@ -127,8 +127,8 @@ func (l web) use(ctx context.Context, client *http.Client, url string) (size int
 		coding = "gzip"
 	}
 	sizes := make([]int64, l.Clients)
-	rig.AtOnce(l.Clients, l.Clients, func(i int) {
-		sizes[i] = rig.Discard(ctx, client, url+"/api/v1/pods", "Accept", l.List, "Accept-Encoding", coding)
+	harness.AtOnce(l.Clients, l.Clients, func(i int) {
+		sizes[i] = harness.Discard(ctx, client, url+"/api/v1/pods", "Accept", l.List, "Accept-Encoding", coding)
 	})
 	return sizes[0]
 }
@@ -136,24 +136,24 @@ func (l web) use(ctx context.Context, client *http.Client, url string) (size int
 // watch begins all watches, and returns when all have read all writes. Watches stay open.
 func (l web) watch(ctx context.Context, client *http.Client, url string) {
 	bodies := make([]io.Reader, l.Clients)
-	rig.AtOnce(l.Clients, 50, func(i int) {
+	harness.AtOnce(l.Clients, 50, func(i int) {
 		query := "watch=1&allowWatchBookmarks=true&timeoutSeconds=3000&resourceVersion=" + world.Version(l.Pods)
 		if l.Writes == 0 {
 			query += "&fieldSelector=spec.nodeName=" + node(i)
 		}
 		// Gzip is accepted, as by client-go, though no watch is compressed.
-		bodies[i] = rig.Get(ctx, client, url+"/api/v1/pods?"+query, "Accept", rig.Watch, "Accept-Encoding", "gzip")
+		bodies[i] = harness.Get(ctx, client, url+"/api/v1/pods?"+query, "Accept", harness.Watch, "Accept-Encoding", "gzip")
 	})
 	if l.Writes == 0 {
 		return
 	}
-	rig.AtOnce(l.Clients+1, l.Clients+1, func(i int) {
+	harness.AtOnce(l.Clients+1, l.Clients+1, func(i int) {
 		if i == l.Clients {
-			rig.Do(ctx, fmt.Sprintf("%s/write?n=%d", url, l.Writes))
+			harness.Do(ctx, fmt.Sprintf("%s/write?n=%d", url, l.Writes))
 			return
 		}
 		left := l.Writes
-		rig.Check(rig.ReadFrames(bodies[i], func([]byte) bool { left--; return left > 0 }))
+		harness.Check(harness.ReadFrames(bodies[i], func([]byte) bool { left--; return left > 0 }))
 	})
 }
 
@@ -168,6 +168,6 @@ func write(cache subject, pods []*corev1.Pod, n int) {
 		<-tick.C
 		p := *pods[i%len(pods)]
 		p.ResourceVersion = world.Version(len(pods) + 1 + i)
-		rig.Check(cache.update(&p, 0))
+		harness.Check(cache.update(&p, 0))
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"flag"
 	"fmt"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // world says what there is and what is read. It is the task of each process.
@@ -28,28 +28,28 @@ func main() {
 	flag.IntVar(&full.Referred, "referred", 50, "Secrets that are referred to")
 	flag.IntVar(&full.Nodes, "nodes", 50_000, "Nodes on the server, of which one is read")
 	flag.IntVar(&full.Names, "names", 10_000, "names of the first table")
-	rig.Main(3, rig.Roles{"serve": rig.Acts(serve), "read": rig.Measures(read)}, measure)
+	harness.Main(3, harness.Roles{"serve": harness.Acts(serve), "read": harness.Measures(read)}, measure)
 }
 
-func measure(ctx context.Context, s rig.Settings) {
+func measure(ctx context.Context, s harness.Settings) {
 	if s.Quick {
 		full = world{Secrets: 500, Size: 10_000, Referred: 5, Names: 200, Nodes: 500}
 	}
-	s.Each(ctx, rig.Part{Name: "names", Measure: measureNames}, rig.Part{Name: "memory", Measure: measureMemory},
-		rig.Part{Name: "churn", Measure: measureChurn}, rig.Part{Name: "nodes", Measure: measureNodes})
+	s.Each(ctx, harness.Part{Name: "names", Measure: measureNames}, harness.Part{Name: "memory", Measure: measureMemory},
+		harness.Part{Name: "churn", Measure: measureChurn}, harness.Part{Name: "nodes", Measure: measureNodes})
 }
 
 // measureNames is the cost of names without their objects.
-func measureNames(ctx context.Context, s rig.Settings) {
-	table := rig.Table{Lead: "| names", Columns: []rig.Column{
-		rig.Col("all started after s", "%.1f", "wall"),
-		rig.Col("most that waited for their state", "%.0f", "waiting"),
-		rig.Col("connections", "%.0f", "connections"),
-		rig.Col("KB a name: heap", "%.1f", "more.heap/1e3/names"),
-		rig.Col("stacks", "%.1f", "more.stacks/1e3/names"),
-		rig.Col("RSS", "%.1f", "more.rss/1e3/names"),
-		rig.Col("goroutines a name", "%.2f", "more.goroutines/names"),
-		rig.Col("CPU ms a name", "%.2f", "more.cpu*1e3/names"),
+func measureNames(ctx context.Context, s harness.Settings) {
+	table := harness.Table{Lead: "| names", Columns: []harness.Column{
+		harness.Col("all started after s", "%.1f", "wall"),
+		harness.Col("most that waited for their state", "%.0f", "waiting"),
+		harness.Col("connections", "%.0f", "connections"),
+		harness.Col("KB a name: heap", "%.1f", "more.heap/1e3/names"),
+		harness.Col("stacks", "%.1f", "more.stacks/1e3/names"),
+		harness.Col("RSS", "%.1f", "more.rss/1e3/names"),
+		harness.Col("goroutines a name", "%.2f", "more.goroutines/names"),
+		harness.Col("CPU ms a name", "%.2f", "more.cpu*1e3/names"),
 	}}
 	table.Begin("names without objects")
 	empty := world{Size: full.Size}
@@ -69,31 +69,31 @@ func measureNames(ctx context.Context, s rig.Settings) {
 }
 
 // measureMemory is a program that refers to a few of many Secrets.
-func measureMemory(ctx context.Context, s rig.Settings) {
+func measureMemory(ctx context.Context, s harness.Settings) {
 	w := full
 	w.Nodes = 0
 	w.measureReads(ctx, s, fmt.Sprintf("%d of %d Secrets of %d bytes", w.Referred, w.Secrets, w.Size), referred, clientGo)
 }
 
 // measureNodes is a program that looks up one Node by its name.
-func measureNodes(ctx context.Context, s rig.Settings) {
+func measureNodes(ctx context.Context, s harness.Settings) {
 	w := full
 	w.Secrets = 0
 	w.measureReads(ctx, s, fmt.Sprintf("1 of %d Nodes", w.Nodes), oneNode, allNodes)
 }
 
 // measureReads measures libraries beside the bare program, once each has read what it wants.
-func (w world) measureReads(ctx context.Context, s rig.Settings, title string, libraries ...string) {
-	table := rig.Table{Columns: []rig.Column{
-		rig.Col("live heap MB", "%.1f", "heap/1e6"),
-		rig.Col("RSS MB", "%.1f", "rss/1e6"),
-		rig.Col("RSS over the bare program", "%.1f", "more.rss/1e6"),
-		rig.Col("peak RSS MB", "%.1f", "peak/1e6"),
-		rig.Col("all read after ms", "%.0f", "wall*1e3"),
-		rig.Col("read from the network MB", "%.1f", "read/1e6"),
+func (w world) measureReads(ctx context.Context, s harness.Settings, title string, libraries ...string) {
+	table := harness.Table{Columns: []harness.Column{
+		harness.Col("live heap MB", "%.1f", "heap/1e6"),
+		harness.Col("RSS MB", "%.1f", "rss/1e6"),
+		harness.Col("RSS over the bare program", "%.1f", "more.rss/1e6"),
+		harness.Col("peak RSS MB", "%.1f", "peak/1e6"),
+		harness.Col("all read after ms", "%.0f", "wall*1e3"),
+		harness.Col("read from the network MB", "%.1f", "read/1e6"),
 	}}
 	table.Begin(title)
-	var base rig.Figures
+	var base harness.Figures
 	for _, library := range append([]string{bare}, libraries...) {
 		f := w.median(ctx, s, library)
 		if library == bare {
@@ -104,13 +104,13 @@ func (w world) measureReads(ctx context.Context, s rig.Settings, title string, l
 }
 
 // measureChurn measures the cost of changes of other objects.
-func measureChurn(ctx context.Context, s rig.Settings) {
+func measureChurn(ctx context.Context, s harness.Settings) {
 	w := full
 	w.Nodes = 0
 	w.Secrets, w.Churn = max(w.Secrets/30, w.Referred+100), max(w.Secrets/3, 1000)
-	table := rig.Table{Columns: []rig.Column{
-		rig.Col("CPU µs a change", "%.1f", "churnCPU*1e6/changes"),
-		rig.Col("bytes a change", "%.0f", "churnRead/changes"),
+	table := harness.Table{Columns: []harness.Column{
+		harness.Col("CPU µs a change", "%.1f", "churnCPU*1e6/changes"),
+		harness.Col("bytes a change", "%.0f", "churnRead/changes"),
 	}}
 	table.Begin(fmt.Sprintf("%d changes of other Secrets of %d bytes, of %d", w.Churn, w.Size, w.Secrets))
 	for _, library := range []string{bare, referred, shared, clientGo} {
@@ -121,9 +121,9 @@ func measureChurn(ctx context.Context, s rig.Settings) {
 }
 
 // median measures a library in processes of their own, on a server of its own.
-func (w world) median(ctx context.Context, s rig.Settings, library string) rig.Figures {
-	server := rig.Start(ctx, "serve", w)
+func (w world) median(ctx context.Context, s harness.Settings, library string) harness.Figures {
+	server := harness.Start(ctx, "serve", w)
 	defer server.Stop()
 	w.Library, w.Server, w.Control = library, server.URL(), server.Control()
-	return rig.Repeated(s.Repeat, library, func(string) rig.Figures { return rig.Measure(ctx, "read", w) })
+	return harness.Repeated(s.Repeat, library, func(string) harness.Figures { return harness.Measure(ctx, "read", w) })
 }

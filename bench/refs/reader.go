@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/refs"
 )
 
@@ -37,30 +37,30 @@ const (
 )
 
 // read is a program with one library.
-func read(ctx context.Context, w world) rig.Figures {
+func read(ctx context.Context, w world) harness.Figures {
 	var received atomic.Int64
-	config := rig.Config(w.Server)
+	config := harness.Config(w.Server)
 	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
 		return counting{conn, &received}, err
 	}
-	clientset := rig.Must(kubernetes.NewForConfig(config))
-	rig.Must(clientset.Discovery().ServerVersion()) // the connection is there
-	rig.Do(ctx, w.Control+"/load")                  // of the process before
+	clientset := harness.Must(kubernetes.NewForConfig(config))
+	harness.Must(clientset.Discovery().ServerVersion()) // the connection is there
+	harness.Do(ctx, w.Control+"/load")                  // of the process before
 	began := time.Now()
 	keep := use(ctx, w, clientset)
 	took, count := time.Since(began).Seconds(), received.Load()
-	f := rig.Call[rig.Figures](ctx, w.Control+"/load")
+	f := harness.Call[harness.Figures](ctx, w.Control+"/load")
 	if w.Churn > 0 {
-		before := rig.CPU()
-		rig.Do(ctx, w.Control+"/churn")
+		before := harness.CPU()
+		harness.Do(ctx, w.Control+"/churn")
 		time.Sleep(time.Second) // the last events are on their way
-		f["churnCPU"], f["churnRead"] = (rig.CPU() - before).Seconds(), float64(received.Load()-count)
+		f["churnCPU"], f["churnRead"] = (harness.CPU() - before).Seconds(), float64(received.Load()-count)
 	}
 	time.Sleep(2 * time.Second) // connections that are not used end
-	rig.Collect()
+	harness.Collect()
 	debug.FreeOSMemory()
-	f = f.With("", rig.Used())
+	f = f.With("", harness.Used())
 	f["wall"], f["read"] = took, float64(count)
 	runtime.KeepAlive(keep)
 	return f
@@ -88,7 +88,7 @@ func use(ctx context.Context, w world, clientset kubernetes.Interface) any {
 		go func() { _ = nodes.Run(ctx) }()
 		name := nodeName(w.Nodes / 2)
 		nodes.SetOwner("lookup", refs.In("", name))
-		rig.Must(nodes.Get(ctx, "", name))
+		harness.Must(nodes.Get(ctx, "", name))
 		return nodes
 	case allNodes:
 		factory := informers.NewSharedInformerFactory(clientset, 0)
@@ -101,7 +101,7 @@ func use(ctx context.Context, w world, clientset kubernetes.Interface) any {
 func inform(ctx context.Context, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, n int) any {
 	factory.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) || len(informer.GetStore().ListKeys()) != n {
-		rig.Fail("the informer has %d objects of %d", len(informer.GetStore().ListKeys()), n)
+		harness.Fail("the informer has %d objects of %d", len(informer.GetStore().ListKeys()), n)
 	}
 	return informer
 }
@@ -113,10 +113,10 @@ func follow(ctx context.Context, client rest.Interface, n int, exist bool, optio
 	for i := range n {
 		secrets.SetOwner(types.UID(fmt.Sprintf("owner-%d", i)), refs.In(namespace, secretName(i)))
 	}
-	rig.AtOnce(n, 32, func(i int) {
+	harness.AtOnce(n, 32, func(i int) {
 		_, err := secrets.Get(ctx, namespace, secretName(i))
 		if exist && err != nil || !exist && !apierrors.IsNotFound(err) {
-			rig.Fail("%s: %w", secretName(i), err)
+			harness.Fail("%s: %w", secretName(i), err)
 		}
 	})
 	return secrets

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	objects "github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/collection"
@@ -27,7 +27,7 @@ func nodeName(i int) string {
 
 // serve is the process of the API server.
 func serve(ctx context.Context, w world) {
-	api := rig.Must(apiserver.NewServer())
+	api := harness.Must(apiserver.NewServer())
 	secrets := cluster.Fill(api, "Secret", w.Secrets, func(s *corev1.Secret, i int) {
 		value := make([]byte, w.Size)
 		copy(value, fmt.Sprintf("planted value of %s ", secretName(i)))
@@ -38,7 +38,7 @@ func serve(ctx context.Context, w world) {
 		s.Namespace, s.Name = namespace, secretName(i)
 	})
 	cluster.Fill(api, "Node", w.Nodes, func(*corev1.Node, int) {})
-	var counts rig.Counts
+	var counts harness.Counts
 	var waiting, most atomic.Int64 // requests without a state yet, and the most at one time
 	counted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for n := waiting.Add(1); ; {
@@ -50,21 +50,21 @@ func serve(ctx context.Context, w world) {
 		defer began.answered()
 		api.ServeHTTP(began, r)
 	})
-	control := rig.Control(nil, map[string]func(*http.Request) any{
+	control := harness.Control(nil, map[string]func(*http.Request) any{
 		"/load": func(*http.Request) any { // since the last time
-			return rig.Figures{"connections": float64(counts.All.Swap(0)), "waiting": float64(most.Swap(0))}
+			return harness.Figures{"connections": float64(counts.All.Swap(0)), "waiting": float64(most.Swap(0))}
 		},
 		"/churn": func(*http.Request) any { w.churn(secrets); return nil },
 	})
-	rig.Serving{TLS: true, Streams: 100, Counts: &counts}.Say(ctx, counted, control) // kube-apiserver's default
+	harness.Serving{TLS: true, Streams: 100, Counts: &counts}.Say(ctx, counted, control) // kube-apiserver's default
 }
 
 // churn changes the Secrets that are not referred to.
 func (w world) churn(secrets *collection.Collection[*corev1.Secret]) {
 	for i := range w.Churn {
-		obj := rig.Must(secrets.Get(namespace, secretName(w.Referred+i%(w.Secrets-w.Referred)))).DeepCopy()
+		obj := harness.Must(secrets.Get(namespace, secretName(w.Referred+i%(w.Secrets-w.Referred)))).DeepCopy()
 		obj.Labels = map[string]string{"churn": fmt.Sprint(i)}
-		rig.Must(secrets.Update(obj))
+		harness.Must(secrets.Update(obj))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"net"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // The ways of agents to the API server.
@@ -18,26 +18,26 @@ const (
 )
 
 // measureBill prints the bill of agents that share a node.
-func measureBill(ctx context.Context, s rig.Settings) {
-	table := rig.Table{Lead: "agents | ", Columns: []rig.Column{
-		rig.Col("the upstream's connections, watches", "%.0f, %.0f", "connections open"),
-		rig.Col("first state: lists, probes, watches, reviews, KB", "%.0f, %.0f, %.0f, %.0f, %.0f", "lists probes watches reviews sent/1e3"),
-		rig.Col("an hour of changes: KB", "%.0f", "hour.sent/1e3"),
-		rig.Col("CPU s of the upstream: first state, hour", "%.2f, %.2f", "cpu hour.cpu"),
-		rig.Col("the relay: CPU s of both", "%.2f, %.2f", "relay.cpu hour.relay.cpu"), rig.Col("RSS MB", "%.1f", "hour.relay.rss/1e6"),
-		rig.Col("heap MB", "%.1f", "live.heap/1e6"), rig.Col("goroutines", "%.0f", "hour.relay.goroutines"),
+func measureBill(ctx context.Context, s harness.Settings) {
+	table := harness.Table{Lead: "agents | ", Columns: []harness.Column{
+		harness.Col("the upstream's connections, watches", "%.0f, %.0f", "connections open"),
+		harness.Col("first state: lists, probes, watches, reviews, KB", "%.0f, %.0f, %.0f, %.0f, %.0f", "lists probes watches reviews sent/1e3"),
+		harness.Col("an hour of changes: KB", "%.0f", "hour.sent/1e3"),
+		harness.Col("CPU s of the upstream: first state, hour", "%.2f, %.2f", "cpu hour.cpu"),
+		harness.Col("the relay: CPU s of both", "%.2f, %.2f", "relay.cpu hour.relay.cpu"), harness.Col("RSS MB", "%.1f", "hour.relay.rss/1e6"),
+		harness.Col("heap MB", "%.1f", "live.heap/1e6"), harness.Col("goroutines", "%.0f", "hour.relay.goroutines"),
 	}}
 	table.Begin("agents that share a node: 110 pods of theirs of 1,100, 500 services, 10 nodes; client-go's informers")
 	for _, agents := range full.agents {
 		for _, way := range []string{direct, open, oneToken, tokens} {
-			f := rig.Repeated(s.Repeat, way, func(way string) rig.Figures { return bill(ctx, agents, way) })
+			f := harness.Repeated(s.Repeat, way, func(way string) harness.Figures { return bill(ctx, agents, way) })
 			table.Row(f, agents, way)
 		}
 	}
 }
 
 // bill is what agents of a node cost.
-func bill(ctx context.Context, agents int, way string) rig.Figures {
+func bill(ctx context.Context, agents int, way string) harness.Figures {
 	up := cluster.Size{Pods: 1100, Nodes: 10, Services: 500}
 	if full.quick {
 		up = cluster.Size{Pods: 20, Nodes: 2, Services: 5}
@@ -52,12 +52,12 @@ func bill(ctx context.Context, agents int, way string) rig.Figures {
 		at.Token = "agents"
 	}
 	before := r.both(ctx)
-	p := rig.Start(ctx, "agents", at)
+	p := harness.Start(ctx, "agents", at)
 	defer p.Stop()
 	synced := r.both(ctx)
 	r.upstream.Do(ctx, "/churn?minutes=60&rate=100")
 	after := r.both(ctx)
-	live := r.relay.Ask(ctx, rig.Collected)
+	live := r.relay.Ask(ctx, harness.Collected)
 	f := cluster.Since(synced, before).With("hour.", cluster.Since(after, synced)).With("live.", live)
 	if way == direct { // the relay is idle
 		for _, name := range []string{"relay.cpu", "hour.relay.rss", "live.heap", "hour.relay.goroutines"} {
@@ -77,7 +77,7 @@ type node struct {
 // beAgents has client-go's informers of the pods of a node, the services and the nodes.
 func beAgents(ctx context.Context, n node) {
 	cluster.Agents(ctx, n.Agents, func(ctx context.Context, i int, synced func()) {
-		config := rig.Config(n.URL)
+		config := harness.Config(n.URL)
 		config.Dial = (&net.Dialer{}).DialContext // a connection of its own
 		if config.BearerToken = n.Token; n.Token == "" {
 			config.BearerToken = fmt.Sprint("agent-", i)

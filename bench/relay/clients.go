@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // list reads the list of all pods.
 func list(ctx context.Context, client *http.Client, url, query string) {
-	rig.Discard(ctx, client, url+"/api/v1/pods"+query, "Accept", rig.Protobuf, "Authorization", "Bearer lister")
+	harness.Discard(ctx, client, url+"/api/v1/pods"+query, "Accept", harness.Protobuf, "Authorization", "Bearer lister")
 }
 
 // ofNode selects the pods of a node.
@@ -29,7 +29,7 @@ func ofAll(int) string { return "" }
 // watch begins a watch of pods at a version.
 func watch(ctx context.Context, client *http.Client, url, version, selector, token string) io.ReadCloser {
 	query := "?watch=1&allowWatchBookmarks=true&timeoutSeconds=3000&resourceVersion=" + version + selector
-	return rig.Get(ctx, client, url+"/api/v1/pods"+query, "Accept", rig.Watch, "Authorization", "Bearer "+token)
+	return harness.Get(ctx, client, url+"/api/v1/pods"+query, "Accept", harness.Watch, "Authorization", "Bearer "+token)
 }
 
 // group is watchers with a connection each, as agents in processes of their own have.
@@ -48,7 +48,7 @@ func watchAll(ctx context.Context, watchers int, url, version string, http2 bool
 	g := &group{arrivals: make([][]arrival, watchers)}
 	ctx, g.hangUp = context.WithCancel(ctx)
 	for i := range watchers {
-		client := rig.Client(http2)
+		client := harness.Client(http2)
 		body := watch(ctx, client, url, version, selector(i), fmt.Sprint("agent-", i))
 		g.clients = append(g.clients, client)
 		g.readers.Go(func() error { g.arrivals[i] = readArrivals(body); return nil })
@@ -68,7 +68,7 @@ func (g *group) close() {
 // readArrivals reads a watch to its end.
 func readArrivals(body io.ReadCloser) (all []arrival) {
 	defer body.Close()
-	_ = rig.ReadFrames(body, func(frame []byte) bool {
+	_ = harness.ReadFrames(body, func(frame []byte) bool {
 		if written, ok := writtenAt(frame); ok {
 			all = append(all, arrival{written, time.Now().UnixNano()})
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // idle is a row of watches through a relay on which nothing happens.
@@ -21,10 +21,10 @@ func (l idle) String() string { return fmt.Sprintf("%s | %d | %s", l.protocol, l
 
 // measureIdle prints what an idle watch costs the relay; the rows that are direct have the same
 // watches of the upstream, which is our server, too.
-func measureIdle(ctx context.Context, s rig.Settings) {
-	table := rig.Table{Lead: "protocol | watches | ", Columns: []rig.Column{
-		rig.Col("RSS bytes each", "%.0f", "rss/watchers"), rig.Col("heap and stacks", "%.0f", "inuse/watchers"),
-		rig.Col("goroutines", "%.2f", "goroutines/watchers"),
+func measureIdle(ctx context.Context, s harness.Settings) {
+	table := harness.Table{Lead: "protocol | watches | ", Columns: []harness.Column{
+		harness.Col("RSS bytes each", "%.0f", "rss/watchers"), harness.Col("heap and stacks", "%.0f", "inuse/watchers"),
+		harness.Col("goroutines", "%.2f", "goroutines/watchers"),
 	}}
 	table.Begin("idle watches of the pods of a node")
 	for _, watchers := range full.idle {
@@ -37,14 +37,14 @@ func measureIdle(ctx context.Context, s rig.Settings) {
 				if l.watchers, l.way = watchers, way; way == direct && !l.secure {
 					continue // the upstream has TLS alone
 				}
-				table.Row(rig.Repeated(s.Repeat, l, func(l idle) rig.Figures { return l.measure(ctx) }), l)
+				table.Row(harness.Repeated(s.Repeat, l, func(l idle) harness.Figures { return l.measure(ctx) }), l)
 			}
 		}
 	}
 }
 
 // measure returns what has grown in the process that serves the watches.
-func (l idle) measure(ctx context.Context) rig.Figures {
+func (l idle) measure(ctx context.Context) harness.Figures {
 	r := newRoute(ctx, cluster.Size{Pods: 1000, Nodes: 100, Fixed: true}, relaying{Plain: !l.secure, Open: l.way == open})
 	defer r.stop()
 	ctx, cancel := context.WithCancel(ctx)
@@ -54,17 +54,17 @@ func (l idle) measure(ctx context.Context) rig.Figures {
 	if l.way == direct {
 		server = r.upstream
 	}
-	list(ctx, rig.Client(l.http2), server.URL(), "")
-	before := server.Ask(ctx, rig.Collected)
-	shared := rig.Client(l.http2)
-	rig.AtOnce(l.watchers, 50, func(i int) {
+	list(ctx, harness.Client(l.http2), server.URL(), "")
+	before := server.Ask(ctx, harness.Collected)
+	shared := harness.Client(l.http2)
+	harness.AtOnce(l.watchers, 50, func(i int) {
 		client := shared
 		if !l.shared {
-			client = rig.Client(l.http2)
+			client = harness.Client(l.http2)
 		}
 		watch(ctx, client, server.URL(), version, ofNode(i%100), fmt.Sprint("agent-", i))
 	})
-	f := server.Ask(ctx, rig.Collected).Since(before)
+	f := server.Ask(ctx, harness.Collected).Since(before)
 	f["inuse"], f["watchers"] = f["heap"]+f["stacks"], float64(l.watchers)
 	return f
 }

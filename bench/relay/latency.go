@@ -6,16 +6,16 @@ import (
 	"time"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // measureLatency prints the time from a write to its arrival, of direct watches and of watches
 // through a relay.
-func measureLatency(ctx context.Context, s rig.Settings) {
-	table := rig.Table{Lead: "| writes a second", Columns: []rig.Column{
-		rig.Col("direct: p50, p99", "%.2f, %.2f", "p50 p99"), rig.Col("through the relay: p50, p99", "%.2f, %.2f", "relayed.p50 relayed.p99"),
-		rig.Col("added: p50, p99", "%.2f, %.2f", "relayed.added50 relayed.added99"),
-		rig.Col("CPU s of the upstream: direct, relay", "%.1f, %.1f", "cpu relayed.cpu"), rig.Col("of the relay", "%.1f", "relayed.relay.cpu"),
+func measureLatency(ctx context.Context, s harness.Settings) {
+	table := harness.Table{Lead: "| writes a second", Columns: []harness.Column{
+		harness.Col("direct: p50, p99", "%.2f, %.2f", "p50 p99"), harness.Col("through the relay: p50, p99", "%.2f, %.2f", "relayed.p50 relayed.p99"),
+		harness.Col("added: p50, p99", "%.2f, %.2f", "relayed.added50 relayed.added99"),
+		harness.Col("CPU s of the upstream: direct, relay", "%.1f, %.1f", "cpu relayed.cpu"), harness.Col("of the relay", "%.1f", "relayed.relay.cpu"),
 	}}
 	table.Begin(fmt.Sprintf("ms from a write to its arrival at %d watchers", full.watchers))
 	r := newRoute(ctx, cluster.Size{Pods: 10 * full.watchers, Nodes: full.watchers}, relaying{})
@@ -29,7 +29,7 @@ func measureLatency(ctx context.Context, s rig.Settings) {
 			if rate*full.watchers > watched.most {
 				continue
 			}
-			medians := rig.ByTurns(s.Repeat, []rig.Process{r.upstream, r.relay}, func(of rig.Process) rig.Figures {
+			medians := harness.ByTurns(s.Repeat, []harness.Process{r.upstream, r.relay}, func(of harness.Process) harness.Figures {
 				return r.phase(ctx, of, rate, watched.selector)
 			})
 			table.Row(medians[0].With("relayed.", medians[1]), watched.name, rate)
@@ -39,7 +39,7 @@ func measureLatency(ctx context.Context, s rig.Settings) {
 
 // phase writes for some seconds. Beside the watchers of a server there is one direct watch of
 // everything, which says what the relay has added.
-func (r route) phase(ctx context.Context, of rig.Process, rate int, selector func(int) string) rig.Figures {
+func (r route) phase(ctx context.Context, of harness.Process, rate int, selector func(int) string) harness.Figures {
 	version := r.version(ctx)
 	witness := watchAll(ctx, 1, r.upstream.URL(), version, true, ofAll)
 	defer witness.close()
@@ -54,14 +54,14 @@ func (r route) phase(ctx context.Context, of rig.Process, rate int, selector fun
 	witness.close()
 	f := delays(watchers, witness, began)
 	if f["events"] == 0 {
-		rig.Fail("no event has come of %d writes", rate*full.seconds)
+		harness.Fail("no event has come of %d writes", rate*full.seconds)
 	}
 	return after.Since(before).With("", f)
 }
 
 // delays are those of events that were written since then, in milliseconds: to the watchers, and
 // beyond the time to the witness, which may be nil.
-func delays(watchers, witness *group, since int64) rig.Figures {
+func delays(watchers, witness *group, since int64) harness.Figures {
 	direct := map[int64]int64{}
 	if witness != nil {
 		for _, a := range witness.arrivals[0] {
@@ -80,8 +80,8 @@ func delays(watchers, witness *group, since int64) rig.Figures {
 			}
 		}
 	}
-	return rig.Figures{
-		"events": float64(len(all)), "p50": rig.Median(all), "p99": rig.Quantile(all, 0.99),
-		"added50": rig.Median(added), "added99": rig.Quantile(added, 0.99),
+	return harness.Figures{
+		"events": float64(len(all)), "p50": harness.Median(all), "p99": harness.Quantile(all, 0.99),
+		"added50": harness.Median(added), "added99": harness.Quantile(added, 0.99),
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"flag"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // sizes say how much is measured.
@@ -27,19 +27,19 @@ func main() {
 	flag.IntVar(&full.memory, "pods", 50_000, "pods of the table of memory")
 	flag.IntVar(&full.seconds, "seconds", 10, "how long is written in a phase of latency")
 	flag.IntVar(&full.limit, "limit", 0, "measure memory also with this GOMEMLIMIT, in `MiB`")
-	rig.Numbers(&full.agents, "agents", "agents of a bill")
-	rig.Numbers(&full.idle, "idle", "idle watches")
-	rig.Numbers(&full.rates, "rates", "writes a second")
-	rig.Main(3, rig.Roles{
-		"upstream": rig.Acts(cluster.Serve), "relay": rig.Acts(serveRelay), "agents": rig.Acts(beAgents),
+	harness.Numbers(&full.agents, "agents", "agents of a bill")
+	harness.Numbers(&full.idle, "idle", "idle watches")
+	harness.Numbers(&full.rates, "rates", "writes a second")
+	harness.Main(3, harness.Roles{
+		"upstream": harness.Acts(cluster.Serve), "relay": harness.Acts(serveRelay), "agents": harness.Acts(beAgents),
 	}, measure)
 }
 
-func measure(ctx context.Context, s rig.Settings) {
+func measure(ctx context.Context, s harness.Settings) {
 	if s.Quick {
 		full = sizes{quick: true, agents: []int{2}, idle: []int{50}, rates: []int{20}, memory: 300, seconds: 1, watchers: 5, slowRate: 50}
 	}
-	s.Each(ctx, rig.Part{Name: "bill", Measure: measureBill}, rig.Part{Name: "idle", Measure: measureIdle},
-		rig.Part{Name: "memory", Measure: measureMemory}, rig.Part{Name: "latency", Measure: measureLatency},
-		rig.Part{Name: "slow", Measure: measureSlow})
+	s.Each(ctx, harness.Part{Name: "bill", Measure: measureBill}, harness.Part{Name: "idle", Measure: measureIdle},
+		harness.Part{Name: "memory", Measure: measureMemory}, harness.Part{Name: "latency", Measure: measureLatency},
+		harness.Part{Name: "slow", Measure: measureSlow})
 }

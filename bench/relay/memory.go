@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // memory is a row of a relay with many pods.
@@ -20,14 +20,14 @@ type memory struct {
 func (m memory) String() string { return m.name }
 
 // measureMemory prints the memory of a relay that holds many pods.
-func measureMemory(ctx context.Context, s rig.Settings) {
-	table := rig.Table{Columns: []rig.Column{
-		rig.Col("peak while it fills", "%.0f", "filled.peak/1e6"), rig.Col("at rest", "%.0f", "still.rss/1e6"),
-		rig.Col("peak of a client's first list", "%.0f", "listed.peak/1e6"), rig.Col("at rest after it", "%.0f", "after.rss/1e6"),
-		rig.Col("live heap", "%.0f", "live.heap/1e6"), rig.Col("CPU s to fill, for the list", "%.1f, %.1f", "filled.cpu list.cpu"),
+func measureMemory(ctx context.Context, s harness.Settings) {
+	table := harness.Table{Columns: []harness.Column{
+		harness.Col("peak while it fills", "%.0f", "filled.peak/1e6"), harness.Col("at rest", "%.0f", "still.rss/1e6"),
+		harness.Col("peak of a client's first list", "%.0f", "listed.peak/1e6"), harness.Col("at rest after it", "%.0f", "after.rss/1e6"),
+		harness.Col("live heap", "%.0f", "live.heap/1e6"), harness.Col("CPU s to fill, for the list", "%.1f, %.1f", "filled.cpu list.cpu"),
 	}}
 	table.Begin(fmt.Sprintf("RSS MB of a relay with %d pods", full.memory))
-	upstream := rig.Start(ctx, "upstream", cluster.Size{Pods: full.memory, Nodes: 100, Fixed: true, TLS: true})
+	upstream := harness.Start(ctx, "upstream", cluster.Size{Pods: full.memory, Nodes: 100, Fixed: true, TLS: true})
 	defer upstream.Stop()
 	rows := []memory{
 		{name: "pods of 8 KB", how: relaying{Open: true}}, {name: "with a journal", how: relaying{Open: true}, journal: true},
@@ -36,13 +36,13 @@ func measureMemory(ctx context.Context, s rig.Settings) {
 	if full.limit > 0 {
 		rows = append(rows, memory{name: fmt.Sprintf("GOMEMLIMIT=%dMiB", full.limit), how: relaying{Open: true, Limit: int64(full.limit) << 20}})
 	}
-	rig.Rows(table, rows, rig.ByTurns(s.Repeat, rows, func(m memory) rig.Figures { return m.measure(ctx, upstream) }))
+	harness.Rows(table, rows, harness.ByTurns(s.Repeat, rows, func(m memory) harness.Figures { return m.measure(ctx, upstream) }))
 }
 
 // measure has the memory of a relay in the course of time.
-func (m memory) measure(ctx context.Context, upstream rig.Process) rig.Figures {
+func (m memory) measure(ctx context.Context, upstream harness.Process) harness.Figures {
 	if m.journal {
-		m.how.Journals = rig.Must(os.MkdirTemp("", "relay-"))
+		m.how.Journals = harness.Must(os.MkdirTemp("", "relay-"))
 		defer os.RemoveAll(m.how.Journals)
 	}
 	r := route{upstream: upstream, relay: startRelay(ctx, upstream, m.how)}
@@ -53,19 +53,19 @@ func (m memory) measure(ctx context.Context, upstream rig.Process) rig.Figures {
 	if full.quick {
 		rest = time.Second
 	}
-	client := rig.Client(true)
+	client := harness.Client(true)
 	body := watch(ctx, client, r.relay.URL(), r.version(ctx), "", "agent") // waits for the copy
 	defer body.Close()
-	f := rig.Figures{}
+	f := harness.Figures{}
 	for _, step := range []struct {
 		name, how string
 		act       func()
 	}{
-		{"filled.", rig.AsItIs, func() {}},
-		{"still.", rig.ResetPeak, func() { time.Sleep(rest) }},
-		{"listed.", rig.AsItIs, func() { list(ctx, client, r.relay.URL(), "?resourceVersion=0") }},
-		{"after.", rig.AsItIs, func() { time.Sleep(rest) }},
-		{"live.", rig.Collected, func() {}},
+		{"filled.", harness.AsItIs, func() {}},
+		{"still.", harness.ResetPeak, func() { time.Sleep(rest) }},
+		{"listed.", harness.AsItIs, func() { list(ctx, client, r.relay.URL(), "?resourceVersion=0") }},
+		{"after.", harness.AsItIs, func() { time.Sleep(rest) }},
+		{"live.", harness.Collected, func() {}},
 	} {
 		step.act()
 		f = f.With(step.name, r.relay.Ask(ctx, step.how))

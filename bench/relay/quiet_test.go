@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 	"github.com/tributary-go/tributary/internal/pipes"
 )
@@ -22,7 +22,7 @@ import (
 // client-go's informers of pods, services and nodes.
 func TestAQuietHour(t *testing.T) {
 	fmt.Println("| agents | | requests to the upstream in an hour: watches, lists, reviews, proofs, other | open watches, connections |\n|---|---|---|---|")
-	got := map[string]rig.Figures{}
+	got := map[string]harness.Figures{}
 	for _, agents := range []int{1, 10, 100} {
 		for _, way := range []string{direct, open, oneToken, tokens, seldom} {
 			synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestAQuietHour(t *testing.T) {
 // seldom has reviews that count for five minutes.
 const seldom = tokens + ", renewed every 5 minutes"
 
-func quietHour(t *testing.T, agents int, way string) rig.Figures {
+func quietHour(t *testing.T, agents int, way string) harness.Figures {
 	var more []reviews.Option
 	if way == seldom {
 		more = append(more, reviews.WithRenewal(5*time.Minute))
@@ -59,7 +59,7 @@ func quietHour(t *testing.T, agents int, way string) rig.Figures {
 	ctx, cancel := context.WithCancel(t.Context())
 	var synced, running sync.WaitGroup
 	for i := range agents {
-		config := rig.Config("http://relay")
+		config := harness.Config("http://relay")
 		config.BearerToken, config.Dial = fmt.Sprint("agent-", i), down.Dial
 		switch way {
 		case direct:

@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/cmd/tributary/reviews"
 	"github.com/tributary-go/tributary/server/relay"
 	"github.com/tributary-go/tributary/server/watchcache"
@@ -38,13 +38,13 @@ func serveRelay(ctx context.Context, s relaying) {
 		debug.SetMemoryLimit(s.Limit)
 	}
 	config := &rest.Config{Host: s.Upstream, BearerToken: s.Token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-	rig.Serving{TLS: !s.Plain}.Say(ctx, newRelay(s, config), rig.Control(nil, nil))
+	harness.Serving{TLS: !s.Plain}.Say(ctx, newRelay(s, config), harness.Control(nil, nil))
 }
 
 func newRelay(s relaying, config *rest.Config, more ...reviews.Option) *relay.Relay {
 	access := func(next http.Handler) http.Handler { return relay.Open(next) }
 	if !s.Open {
-		access = rig.Must(reviews.New(config, more...)).Handler
+		access = harness.Must(reviews.New(config, more...)).Handler
 	}
 	options := []relay.Option{relay.WithLogger(logr.Discard())}
 	if s.Types > 0 {
@@ -63,26 +63,26 @@ func newRelay(s relaying, config *rest.Config, more ...reviews.Option) *relay.Re
 			relay.Scope{Resource: schema.GroupResource{Resource: "nodes"}},
 		))
 	}
-	return rig.Must(relay.New(config, access, options...))
+	return harness.Must(relay.New(config, access, options...))
 }
 
 // route is an upstream, and a relay before it.
-type route struct{ upstream, relay rig.Process }
+type route struct{ upstream, relay harness.Process }
 
 // newRoute starts both.
 func newRoute(ctx context.Context, up cluster.Size, how relaying) route {
 	up.TLS = true
-	r := route{upstream: rig.Start(ctx, "upstream", up)}
-	if err := rig.Try(func() { r.relay = startRelay(ctx, r.upstream, how) }); err != nil {
+	r := route{upstream: harness.Start(ctx, "upstream", up)}
+	if err := harness.Try(func() { r.relay = startRelay(ctx, r.upstream, how) }); err != nil {
 		r.upstream.Stop()
-		rig.Check(err)
+		harness.Check(err)
 	}
 	return r
 }
 
-func startRelay(ctx context.Context, upstream rig.Process, how relaying) rig.Process {
+func startRelay(ctx context.Context, upstream harness.Process, how relaying) harness.Process {
 	how.Upstream, how.Token = upstream.URL(), "the-relay"
-	return rig.Start(ctx, "relay", how)
+	return harness.Start(ctx, "relay", how)
 }
 
 func (r route) stop() {
@@ -92,7 +92,7 @@ func (r route) stop() {
 
 // version is the upstream's newest.
 func (r route) version(ctx context.Context) string {
-	return rig.Call[string](ctx, r.upstream.Control()+"/version")
+	return harness.Call[string](ctx, r.upstream.Control()+"/version")
 }
 
 // write has the upstream write, and waits until the writes have arrived.
@@ -102,6 +102,6 @@ func (r route) write(ctx context.Context, n, rate int) {
 }
 
 // both asks the upstream and, under names with a prefix, the relay.
-func (r route) both(ctx context.Context) rig.Figures {
-	return r.upstream.Ask(ctx, rig.AsItIs).With("relay.", r.relay.Ask(ctx, rig.AsItIs))
+func (r route) both(ctx context.Context) harness.Figures {
+	return r.upstream.Ask(ctx, harness.AsItIs).With("relay.", r.relay.Ask(ctx, harness.AsItIs))
 }

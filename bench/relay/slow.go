@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // slowClient is one that hardly reads.
@@ -32,12 +32,12 @@ func (c slowClient) String() string {
 }
 
 // measureSlow prints what a client that does not keep up does to the others and to the relay.
-func measureSlow(ctx context.Context, s rig.Settings) {
-	table := rig.Table{Lead: "the slow one", Columns: []rig.Column{
-		rig.Col("others: p50, p99 ms", "%.2f, %.2f", "p50 p99"),
-		rig.Col("RSS MB of the relay before, peak", "%.0f, %.0f", "before.rss/1e6 after.peak/1e6"),
-		rig.Col("heap MB before, after", "%.1f, %.1f", "before.heap/1e6 live.heap/1e6"),
-		rig.Col("the watch of the slow one has ended", "%.0f", "ended"),
+func measureSlow(ctx context.Context, s harness.Settings) {
+	table := harness.Table{Lead: "the slow one", Columns: []harness.Column{
+		harness.Col("others: p50, p99 ms", "%.2f, %.2f", "p50 p99"),
+		harness.Col("RSS MB of the relay before, peak", "%.0f, %.0f", "before.rss/1e6 after.peak/1e6"),
+		harness.Col("heap MB before, after", "%.1f, %.1f", "before.heap/1e6 live.heap/1e6"),
+		harness.Col("the watch of the slow one has ended", "%.0f", "ended"),
 	}}
 	table.Begin(fmt.Sprintf("a slow watch of everything beside %d watches of a node, %d writes a second for %d s", full.watchers, full.slowRate, 2*full.seconds))
 	for _, secure := range []bool{false, true} {
@@ -45,26 +45,26 @@ func measureSlow(ctx context.Context, s rig.Settings) {
 			{name: "none", none: true}, {name: "reads a byte a second", interval: time.Second}, {name: "never reads"},
 		} {
 			c.secure = secure
-			table.Row(rig.Repeated(s.Repeat, c, func(c slowClient) rig.Figures { return c.measure(ctx) }), c)
+			table.Row(harness.Repeated(s.Repeat, c, func(c slowClient) harness.Figures { return c.measure(ctx) }), c)
 		}
 	}
 }
 
-func (c slowClient) measure(ctx context.Context) rig.Figures {
+func (c slowClient) measure(ctx context.Context) harness.Figures {
 	r := newRoute(ctx, cluster.Size{Pods: 10 * full.watchers, Nodes: full.watchers}, relaying{Plain: !c.secure})
 	defer r.stop()
 	watchers := watchAll(ctx, full.watchers, r.relay.URL(), r.version(ctx), false, ofNode)
 	defer watchers.close()
 	r.write(ctx, full.slowRate, full.slowRate) // warm
-	r.relay.Ask(ctx, rig.Collected)
-	before := r.relay.Ask(ctx, rig.ResetPeak)
+	r.relay.Ask(ctx, harness.Collected)
+	before := r.relay.Ask(ctx, harness.ResetPeak)
 	stop := c.start(ctx, r.relay.URL(), r.version(ctx))
 	began := time.Now().UnixNano()
 	r.write(ctx, 2*full.seconds*full.slowRate, full.slowRate)
-	after, live := r.relay.Ask(ctx, rig.AsItIs), r.relay.Ask(ctx, rig.Collected)
+	after, live := r.relay.Ask(ctx, harness.AsItIs), r.relay.Ask(ctx, harness.Collected)
 	ended := stop()
 	watchers.close()
-	return delays(watchers, nil, began).With("before.", before).With("after.", after).With("live.", live).With("", rig.Figures{"ended": ended})
+	return delays(watchers, nil, began).With("before.", before).With("after.", after).With("live.", live).With("", harness.Figures{"ended": ended})
 }
 
 // start begins the watch with a small buffer in the kernel. stop ends it, and returns 1 if the
@@ -73,16 +73,16 @@ func (c slowClient) start(ctx context.Context, server, version string) (stop fun
 	if c.none {
 		return func() float64 { return 0 }
 	}
-	conn := rig.Must((&net.Dialer{}).DialContext(ctx, "tcp", rig.Must(url.Parse(server)).Host))
-	rig.Check(conn.(*net.TCPConn).SetReadBuffer(16 << 10))
+	conn := harness.Must((&net.Dialer{}).DialContext(ctx, "tcp", harness.Must(url.Parse(server)).Host))
+	harness.Check(conn.(*net.TCPConn).SetReadBuffer(16 << 10))
 	stream := conn
 	if c.secure {
 		stream = tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
 	}
-	r := rig.Must(http.NewRequestWithContext(ctx, http.MethodGet, server+"/api/v1/pods?watch=1&timeoutSeconds=3000&resourceVersion="+version, nil))
-	r.Header.Set("Accept", rig.Watch)
+	r := harness.Must(http.NewRequestWithContext(ctx, http.MethodGet, server+"/api/v1/pods?watch=1&timeoutSeconds=3000&resourceVersion="+version, nil))
+	r.Header.Set("Accept", harness.Watch)
 	r.Header.Set("Authorization", "Bearer slow")
-	rig.Check(r.Write(stream))
+	harness.Check(r.Write(stream))
 	var over atomic.Bool
 	quit := make(chan struct{})
 	go func() {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // count is the code that one event ran, by import path.
@@ -32,12 +32,12 @@ func newPart() *part {
 }
 
 // measures are the numbers of a part by their names.
-func (p part) measures() rig.Figures {
+func (p part) measures() harness.Figures {
 	acquired := 0
 	for _, times := range p.locks {
 		acquired += times
 	}
-	return rig.Figures{
+	return harness.Figures{
 		"functions": float64(len(p.functions)), "files": float64(len(p.files)), "statements": float64(p.statements), "locks": float64(acquired),
 	}
 }
@@ -99,7 +99,7 @@ func (p position) before(other position) bool {
 func parse(line string) (b block) {
 	at := strings.LastIndexByte(line, ':')
 	b.file = line[:at]
-	rig.Must(fmt.Sscanf(line[at+1:], "%d.%d,%d.%d %d %d", &b.from.line, &b.from.column, &b.to.line, &b.to.column, &b.statements, &b.times))
+	harness.Must(fmt.Sscanf(line[at+1:], "%d.%d,%d.%d %d %d", &b.from.line, &b.from.column, &b.to.line, &b.to.column, &b.statements, &b.times))
 	return b
 }
 
@@ -122,7 +122,7 @@ func sourcesOf(ctx context.Context) *sources {
 // count counts the blocks of a profile that have run, but not those of the benchmarks.
 func (s *sources) count(profile string) count {
 	c := count{}
-	for line := range strings.Lines(string(rig.Must(os.ReadFile(profile)))) {
+	for line := range strings.Lines(string(harness.Must(os.ReadFile(profile)))) {
 		if strings.HasPrefix(line, "mode:") || strings.HasPrefix(line, benches) {
 			continue
 		}
@@ -141,7 +141,7 @@ func (s *sources) of(file string) source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.read[file]; !ok {
-		s.read[file] = newSource(string(rig.Must(os.ReadFile(filepath.Join(s.folders[path.Dir(file)], path.Base(file))))))
+		s.read[file] = newSource(string(harness.Must(os.ReadFile(filepath.Join(s.folders[path.Dir(file)], path.Base(file))))))
 	}
 	return s.read[file]
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // TestBlocksAreCounted counts blocks of a file as a coverage profile has them.
@@ -32,7 +32,7 @@ func never() { mu.Lock() }
 		locks:      map[string]int{"m/a/a.go:4": 1, "m/a/a.go:7": 4},
 		statements: 4,
 	}, p)
-	require.Equal(t, rig.Figures{"functions": 1, "files": 1, "statements": 4, "locks": 5}, p.measures())
+	require.Equal(t, harness.Figures{"functions": 1, "files": 1, "statements": 4, "locks": 5}, p.measures())
 
 	g, err := parseGoals("functions=1,locks=4")
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 const (
@@ -41,7 +41,7 @@ func main() {
 	verbose := flag.Bool("v", false, "list the functions, and the line of each lock")
 	most := flag.String("most", "", "the most of a road, such as functions=130,files=30,locks=12; more is a failure")
 	flag.Parse()
-	if err := rig.Try(func() { run(context.Background(), flag.Args(), *most, *verbose) }); err != nil {
+	if err := harness.Try(func() { run(context.Background(), flag.Args(), *most, *verbose) }); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -55,10 +55,10 @@ type road struct {
 
 // run counts the roads of these names, or all.
 func run(ctx context.Context, names []string, most string, verbose bool) {
-	goals := rig.Must(parseGoals(most))
-	work := rig.Must(os.MkdirTemp("", "road"))
+	goals := harness.Must(parseGoals(most))
+	work := harness.Must(os.MkdirTemp("", "road"))
 	defer os.RemoveAll(work)
-	rig.Check(os.Setenv("GOCOVERDIR", work)) // a walker writes there at its end
+	harness.Check(os.Setenv("GOCOVERDIR", work)) // a walker writes there at its end
 	walker := filepath.Join(work, "walker")
 	command(ctx, "go", "build", "-cover", "-covermode=atomic", "-coverpkg="+counted, "-o", walker, program)
 	list := command(ctx, walker)
@@ -70,10 +70,10 @@ func run(ctx context.Context, names []string, most string, verbose bool) {
 		}
 	}
 	if len(chosen) < len(names) {
-		rig.Fail("not all of %q are roads, which are:\n%s", names, list)
+		harness.Fail("not all of %q are roads, which are:\n%s", names, list)
 	}
 	sources := sourcesOf(ctx)
-	rig.AtOnce(len(chosen), len(chosen), func(i int) {
+	harness.AtOnce(len(chosen), len(chosen), func(i int) {
 		chosen[i].count = leastOf(ctx, sources, walker, chosen[i].name, filepath.Join(work, chosen[i].name))
 	})
 	print(chosen, verbose)
@@ -81,13 +81,13 @@ func run(ctx context.Context, names []string, most string, verbose bool) {
 	for _, r := range chosen {
 		missed = append(missed, goals.missed(r.name, r.count))
 	}
-	rig.Check(errors.Join(missed...))
+	harness.Check(errors.Join(missed...))
 }
 
 // leastOf has a process of its own take a road, and reads the counters of its events.
 func leastOf(ctx context.Context, sources *sources, walker, name, folder string) (least count) {
 	command(ctx, walker, name, folder)
-	for _, event := range rig.Must(filepath.Glob(filepath.Join(folder, "*"))) {
+	for _, event := range harness.Must(filepath.Glob(filepath.Join(folder, "*"))) {
 		profile := filepath.Join(event, "profile")
 		command(ctx, "go", "tool", "covdata", "textfmt", "-i="+event, "-o="+profile)
 		if c := sources.count(profile); least == nil || c.less(least) {
@@ -101,17 +101,17 @@ func leastOf(ctx context.Context, sources *sources, walker, name, folder string)
 func command(ctx context.Context, name string, args ...string) string {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {
-		rig.Fail("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
+		harness.Fail("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
 	}
 	return string(out)
 }
 
 // print writes a table of the roads, and one of each road's packages.
 func print(chosen []road, verbose bool) {
-	columns := []rig.Column{
-		rig.Col("functions", "%.0f", "functions"), rig.Col("files", "%.0f", "files"), rig.Col("statements", "%.0f", "statements"), rig.Col("locks", "%.0f", "locks"),
+	columns := []harness.Column{
+		harness.Col("functions", "%.0f", "functions"), harness.Col("files", "%.0f", "files"), harness.Col("statements", "%.0f", "statements"), harness.Col("locks", "%.0f", "locks"),
 	}
-	table := rig.Table{Lead: "road", Columns: append(slices.Clone(columns), rig.Col("functions of apimachinery", "%.0f", "below"))}
+	table := harness.Table{Lead: "road", Columns: append(slices.Clone(columns), harness.Col("functions of apimachinery", "%.0f", "below"))}
 	table.Begin("")
 	for _, r := range chosen {
 		f := r.count.total(isOwn).measures()
@@ -119,7 +119,7 @@ func print(chosen []road, verbose bool) {
 		table.Row(f, r.name+": "+r.what)
 	}
 	for _, r := range chosen {
-		table := rig.Table{Lead: "package", Columns: columns}
+		table := harness.Table{Lead: "package", Columns: columns}
 		table.Begin(r.name)
 		for _, importPath := range slices.Sorted(maps.Keys(r.count)) {
 			table.Row(r.count[importPath].measures(), importPath)

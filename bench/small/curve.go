@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/tributary-go/tributary/bench/chart"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // grow measures the heap of an informer of pods over their number, and plots it: of an informer
 // alone, of many that share their kind, and ours as a part of client-go's.
-func (s sizes) grow(ctx context.Context, settings rig.Settings, url, path string) {
+func (s sizes) grow(ctx context.Context, settings harness.Settings, url, path string) {
 	counts := s.counts
 	switch {
 	case counts != nil:
@@ -21,7 +21,7 @@ func (s sizes) grow(ctx context.Context, settings rig.Settings, url, path string
 		counts = []int{1, 3, 6, 10, 20, 50, 110, 300, 1000, 5000, 50_000}
 	}
 	if slices.Contains(counts, 0) {
-		rig.Fail("-counts: the picture's axes are logarithmic, so it begins with 1 pod, not 0")
+		harness.Fail("-counts: the picture's axes are logarithmic, so it begins with 1 pod, not 0")
 	}
 	const x = "pods in each informer"
 	var row []chart.Panel
@@ -36,7 +36,7 @@ func (s sizes) grow(ctx context.Context, settings rig.Settings, url, path string
 	} {
 		s.informers = g.informers
 		table.Begin("heap, " + g.title)
-		var heaps []rig.Figures // of both, for each count
+		var heaps []harness.Figures // of both, for each count
 		for _, each := range counts {
 			medians := s.measurementOf(url, kinds[0], each).row(ctx, settings, each)
 			heaps = append(heaps, medians[0].With("theirs.", medians[1]))

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // measurement is the task of one process.
@@ -44,11 +44,11 @@ var (
 
 func main() {
 	flag.IntVar(&full.informers, "informers", 300, "informers of a row, if they have 50,000 objects together")
-	rig.Numbers(&full.counts, "counts", "objects in each")
-	rig.Main(3, rig.Roles{"informers": rig.Measures(start)}, measure)
+	harness.Numbers(&full.counts, "counts", "objects in each")
+	harness.Main(3, harness.Roles{"informers": harness.Measures(start)}, measure)
 }
 
-func measure(ctx context.Context, s rig.Settings) {
+func measure(ctx context.Context, s harness.Settings) {
 	if s.Quick {
 		full.informers, full.most, full.quick = 5, 100, true
 	}
@@ -57,9 +57,9 @@ func measure(ctx context.Context, s rig.Settings) {
 		full.grow(ctx, s, url, *curve)
 		return
 	}
-	var parts []rig.Part
+	var parts []harness.Part
 	for _, kind := range kinds {
-		parts = append(parts, rig.Part{Name: kind.title, Measure: func(ctx context.Context, s rig.Settings) {
+		parts = append(parts, harness.Part{Name: kind.title, Measure: func(ctx context.Context, s harness.Settings) {
 			table.Begin(kind.title + ", informers with one handler")
 			for _, each := range kind.counts(full) {
 				full.measurementOf(url, kind, each).row(ctx, s, each)
@@ -67,10 +67,10 @@ func measure(ctx context.Context, s rig.Settings) {
 		}})
 	}
 	const caches = "caches of controllerruntime and controller-runtime"
-	s.Each(ctx, append(parts, rig.Part{Name: caches, Measure: func(ctx context.Context, s rig.Settings) {
+	s.Each(ctx, append(parts, harness.Part{Name: caches, Measure: func(ctx context.Context, s harness.Settings) {
 		table.Begin(caches + ", per namespace")
 		measurement{URL: url, Kind: kinds[0].Name, Informers: min(full.informers, 200), Each: 3, Cache: true}.row(ctx, s, "cache")
-	}}, rig.Part{Name: "idle informers", Measure: full.idle})...)
+	}}, harness.Part{Name: "idle informers", Measure: full.idle})...)
 }
 
 // usual are the counts of objects if none were asked for.
@@ -87,19 +87,19 @@ func (s sizes) measurementOf(url string, k kind, each int) measurement {
 }
 
 // table has the figures of one informer, but for the CPU of a whole first sync.
-var table = rig.Table{Lead: "objects in each | informers | ", Columns: []rig.Column{
-	rig.Col("heap, KB", "%.1f", "heap/1e3/informers"), rig.Col("stacks, KB", "%.1f", "stacks/1e3/informers"),
-	rig.Col("goroutines", "%.1f", "goroutines/informers").Alone(), rig.Col("CPU s", "%.3f", "cpu"),
+var table = harness.Table{Lead: "objects in each | informers | ", Columns: []harness.Column{
+	harness.Col("heap, KB", "%.1f", "heap/1e3/informers"), harness.Col("stacks, KB", "%.1f", "stacks/1e3/informers"),
+	harness.Col("goroutines", "%.1f", "goroutines/informers").Alone(), harness.Col("CPU s", "%.3f", "cpu"),
 }}
 
 // idleTable has the figures of a minute in which nothing happens.
-var idleTable = rig.Table{Lead: "informers | ", Columns: []rig.Column{
-	rig.Col("CPU ms a minute", "%.1f", "cpu*1e3/minutes"), rig.Col("context switches a minute", "%.0f", "switches/minutes"),
+var idleTable = harness.Table{Lead: "informers | ", Columns: []harness.Column{
+	harness.Col("CPU ms a minute", "%.1f", "cpu*1e3/minutes"), harness.Col("context switches a minute", "%.0f", "switches/minutes"),
 }}
 
 // idle measures informers of which nothing changes, on a server that sends bookmarks and answers
 // probes as the API server does.
-func (s sizes) idle(ctx context.Context, h rig.Settings) {
+func (s sizes) idle(ctx context.Context, h harness.Settings) {
 	m := measurement{URL: serveIdle(s.informers), Kind: kinds[0].Name, Informers: s.informers, Each: idleEach, Idle: *idle}
 	if s.quick {
 		m.Idle = time.Second
@@ -109,14 +109,14 @@ func (s sizes) idle(ctx context.Context, h rig.Settings) {
 }
 
 // row measures both libraries, prints their medians and the ratio, and returns them.
-func (m measurement) row(ctx context.Context, s rig.Settings, name any) []rig.Figures {
+func (m measurement) row(ctx context.Context, s harness.Settings, name any) []harness.Figures {
 	return m.rows(ctx, s, table, name, m.Informers)
 }
 
-func (m measurement) rows(ctx context.Context, s rig.Settings, table rig.Table, lead ...any) []rig.Figures {
-	medians := rig.ByTurns(s.Repeat, libraries, func(library string) rig.Figures {
+func (m measurement) rows(ctx context.Context, s harness.Settings, table harness.Table, lead ...any) []harness.Figures {
+	medians := harness.ByTurns(s.Repeat, libraries, func(library string) harness.Figures {
 		m.Library = library
-		return rig.Measure(ctx, "informers", m)
+		return harness.Measure(ctx, "informers", m)
 	})
 	for i, f := range medians {
 		table.Row(f, append(slices.Clip(lead), libraries[i])...)

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/controllerruntime"
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
@@ -26,16 +26,16 @@ import (
 )
 
 // start runs informers until all have their first state.
-func start(ctx context.Context, m measurement) rig.Figures {
+func start(ctx context.Context, m measurement) harness.Figures {
 	log.SetLogger(logr.Discard())
 	number := slices.IndexFunc(kinds, func(k kind) bool { return k.Name == m.Kind })
-	config := rig.Config(m.host(number))
-	client := rig.RESTClient(config, corev1.SchemeGroupVersion)
+	config := harness.Config(m.host(number))
+	client := harness.RESTClient(config, corev1.SchemeGroupVersion)
 	// The connection is no informer's.
-	body := rig.Must(client.Get().Namespace("0").Resource(kinds[number].Resource).Param("watch", "true").Stream(ctx))
+	body := harness.Must(client.Get().Namespace("0").Resource(kinds[number].Resource).Param("watch", "true").Stream(ctx))
 	defer body.Close()
-	rig.Collect()
-	before := rig.Used()
+	harness.Collect()
+	before := harness.Used()
 	var started copies
 	switch {
 	case m.Cache:
@@ -48,17 +48,17 @@ func start(ctx context.Context, m measurement) rig.Figures {
 		started = ours(ctx, m, client, listwatch.FromClient[corev1.Pod])
 	}
 	started.wait()
-	cpu := rig.Used().Since(before)["cpu"]
+	cpu := harness.Used().Since(before)["cpu"]
 	time.Sleep(500 * time.Millisecond) // requests and first states are over
-	rig.Collect()
+	harness.Collect()
 	defer runtime.KeepAlive(started)
 	if m.Idle > 0 {
-		defer rig.Profile(m.Library)()
-		before := rig.Used()
+		defer harness.Profile(m.Library)()
+		before := harness.Used()
 		time.Sleep(m.Idle)
-		return rig.Used().Since(before).With("", rig.Figures{"minutes": m.Idle.Minutes()})
+		return harness.Used().Since(before).With("", harness.Figures{"minutes": m.Idle.Minutes()})
 	}
-	f := rig.Used().Since(before)
+	f := harness.Used().Since(before)
 	f["cpu"], f["informers"] = cpu, float64(m.Informers)
 	f["goroutines"] -= float64(started.handlers)
 	return f
@@ -85,7 +85,7 @@ func ours[T store.Object](ctx context.Context, m measurement, client rest.Interf
 	c := copies{handlers: m.Informers, wait: synced.Wait}
 	for i := range m.Informers {
 		it := informer.New(source(client, kindOf(m.Kind).Resource, listwatch.InNamespace(fmt.Sprint(i))))
-		h := rig.Must(it.AddHandler(func(informer.Event[T]) {}))
+		h := harness.Must(it.AddHandler(func(informer.Event[T]) {}))
 		go func() { _ = it.Run(ctx) }()
 		synced.Go(func() { _ = h.WaitSynced(ctx) })
 		c.held = append(c.held, it)
@@ -98,10 +98,10 @@ func (m measurement) clientGos(ctx context.Context, client rest.Interface) copie
 	c := copies{handlers: 2 * m.Informers, wait: synced.Wait}
 	kind := kindOf(m.Kind)
 	for i := range m.Informers {
-		example := rig.Must(scheme.Scheme.New(corev1.SchemeGroupVersion.WithKind(map[string]string{"pods": "Pod", "secrets": "Secret"}[kind.Resource])))
+		example := harness.Must(scheme.Scheme.New(corev1.SchemeGroupVersion.WithKind(map[string]string{"pods": "Pod", "secrets": "Secret"}[kind.Resource])))
 		source := clientcache.NewListWatchFromClient(client, kind.Resource, fmt.Sprint(i), fields.Everything())
 		it := clientcache.NewSharedIndexInformer(source, example, 0, clientcache.Indexers{})
-		h := rig.Must(it.AddEventHandler(clientcache.ResourceEventHandlerFuncs{AddFunc: func(any) {}}))
+		h := harness.Must(it.AddEventHandler(clientcache.ResourceEventHandlerFuncs{AddFunc: func(any) {}}))
 		go it.RunWithContext(ctx)
 		synced.Go(func() { clientcache.WaitForCacheSync(ctx.Done(), h.HasSynced) })
 		c.held = append(c.held, it)
@@ -121,12 +121,12 @@ func (m measurement) cache(ctx context.Context, config *rest.Config) copies {
 	if m.Library == tributary {
 		newCache = controllerruntime.NewCache
 	}
-	c := rig.Must(newCache(config, options))
-	rig.Must(c.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false)))
+	c := harness.Must(newCache(config, options))
+	harness.Must(c.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false)))
 	go func() { _ = c.Start(ctx) }()
 	return copies{held: []any{c}, wait: func() {
 		if !c.WaitForCacheSync(ctx) {
-			rig.Fail("the cache has not synced")
+			harness.Fail("the cache has not synced")
 		}
 	}}
 }

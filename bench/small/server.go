@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -53,7 +53,7 @@ func (k kind) counts(s sizes) []int {
 // serve sends watch lists. The path of a client begins with the number of its kind, and of the
 // objects in each namespace; namespaces are numbers.
 func serve() (url string) {
-	return rig.Serving{TLS: true, Streams: 1000}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return harness.Serving{TLS: true, Streams: 1000}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// /kind/count/api/v1/namespaces/ns/resource
 		parts := strings.Split(r.URL.Path, "/")
 		number, _ := strconv.Atoi(parts[1])
@@ -69,7 +69,7 @@ func (k kind) state(namespace, count int) world.State {
 		for _, i := range k.Order(namespace*count, count) {
 			obj := k.Object(i, firstVersion+i, 0)
 			obj.SetNamespace(fmt.Sprint(namespace))
-			if !yield(rig.Must(obj.Marshal())) {
+			if !yield(harness.Must(obj.Marshal())) {
 				return
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 )
 
@@ -26,9 +26,9 @@ type measurement struct {
 
 var kubeconfig = flag.String("kubeconfig", "", "measure the pods of the cluster in this `file` instead")
 
-func main() { rig.Main(3, rig.Roles{"read": rig.Measures(read)}, measure) }
+func main() { harness.Main(3, harness.Roles{"read": harness.Measures(read)}, measure) }
 
-func measure(ctx context.Context, s rig.Settings) {
+func measure(ctx context.Context, s harness.Settings) {
 	pods, many, each := 50_000, 88_000, time.Second
 	if s.Quick {
 		pods, many, each = 1000, 1500, 20*time.Millisecond
@@ -37,8 +37,8 @@ func measure(ctx context.Context, s rig.Settings) {
 		measurement{Kubeconfig: *kubeconfig, Each: each}.table(ctx, s, "stripped pods of a cluster")
 		return
 	}
-	part := func(title string, m measurement) rig.Part {
-		return rig.Part{Name: title, Measure: func(ctx context.Context, s rig.Settings) {
+	part := func(title string, m measurement) harness.Part {
+		return harness.Part{Name: title, Measure: func(ctx context.Context, s harness.Settings) {
 			m.URL, m.Each = serve(m.Objects), each
 			m.table(ctx, s, title)
 		}}
@@ -68,17 +68,17 @@ func (m measurement) subjects() (all []measurement) {
 func (m measurement) String() string { return fmt.Sprint(m.Library, " ", m.Settings) }
 
 // table measures both caches by turns, and prints their medians and ratios.
-func (m measurement) table(ctx context.Context, s rig.Settings, title string) {
+func (m measurement) table(ctx context.Context, s harness.Settings, title string) {
 	subjects := m.subjects()
-	medians := rig.ByTurns(s.Repeat, subjects, func(m measurement) rig.Figures { return rig.Measure(ctx, "read", m, m.Settings...) })
-	table := rig.Table{Lead: "", Columns: []rig.Column{
-		rig.Col("live heap MB", "%.4g", "live/1e6"), rig.Col("first RSS MB", "%.4g", "first/1e6"), rig.Col("last RSS MB", "%.4g", "last/1e6"),
-		rig.Col("CPU s until synced", "%.3g", "cpu"), rig.Col("CPU us: Get", "%.4g", "get"), rig.Col("not copied", "%.4g", "get.shared"),
-		rig.Col("List by index", "%.4g", "index"), rig.Col("not copied", "%.4g", "index.shared"),
-		rig.Col("List by a label of none", "%.4g", "none"), rig.Col("List of all", "%.4g", "all"), rig.Col("not copied", "%.4g", "all.shared"),
+	medians := harness.ByTurns(s.Repeat, subjects, func(m measurement) harness.Figures { return harness.Measure(ctx, "read", m, m.Settings...) })
+	table := harness.Table{Lead: "", Columns: []harness.Column{
+		harness.Col("live heap MB", "%.4g", "live/1e6"), harness.Col("first RSS MB", "%.4g", "first/1e6"), harness.Col("last RSS MB", "%.4g", "last/1e6"),
+		harness.Col("CPU s until synced", "%.3g", "cpu"), harness.Col("CPU us: Get", "%.4g", "get"), harness.Col("not copied", "%.4g", "get.shared"),
+		harness.Col("List by index", "%.4g", "index"), harness.Col("not copied", "%.4g", "index.shared"),
+		harness.Col("List by a label of none", "%.4g", "none"), harness.Col("List of all", "%.4g", "all"), harness.Col("not copied", "%.4g", "all.shared"),
 	}}
 	table.Begin(fmt.Sprintf("%s (%.0f objects)", title, medians[0]["objects"]))
-	rig.Rows(table, subjects, medians)
+	harness.Rows(table, subjects, medians)
 	table.Ratio(medians[0], medians[1], "**ours / theirs**")
 	table.Ratio(medians[2], medians[1], fmt.Sprint("**ours / theirs**, ", subjects[2].Settings))
 }
@@ -91,5 +91,5 @@ func serve(pods int) (url string) {
 		items[i] = codec.Object(i, i, 0)
 	}
 	all := world.State{Codec: codec, Items: slices.Values(items), Version: world.Version(pods)}
-	return rig.Serving{}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { all.Send(w, r, nil) }))
+	return harness.Serving{}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { all.Send(w, r, nil) }))
 }

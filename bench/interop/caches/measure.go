@@ -16,25 +16,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/controllerruntime"
 )
 
 // read fills a cache, and reads it.
-func read(ctx context.Context, m measurement) rig.Figures {
+func read(ctx context.Context, m measurement) harness.Figures {
 	log.SetLogger(logr.Discard())
 	c := m.newCache()
-	rig.Check(c.IndexField(ctx, &corev1.Pod{}, "node", nodeOf))
+	harness.Check(c.IndexField(ctx, &corev1.Pod{}, "node", nodeOf))
 	runtime.GC()
-	before := rig.CPU()
+	before := harness.CPU()
 	go func() { _ = c.Start(ctx) }()
 	if !c.WaitForCacheSync(ctx) {
-		rig.Fail("the cache has not synced")
+		harness.Fail("the cache has not synced")
 	}
-	f := rig.Figures{"cpu": (rig.CPU() - before).Seconds(), "live": rig.Live(), "first": rig.Used()["peak"]}
+	f := harness.Figures{"cpu": (harness.CPU() - before).Seconds(), "live": harness.Live(), "first": harness.Used()["peak"]}
 	debug.FreeOSMemory()
 	reads := m.reads(ctx, c)
-	f["last"] = rig.Used()["peak"]
+	f["last"] = harness.Used()["peak"]
 	runtime.KeepAlive(c)
 	return f.With("", reads)
 }
@@ -48,13 +48,13 @@ func (m measurement) newCache() cache.Cache {
 	}
 	config := &rest.Config{Host: m.URL}
 	if m.Kubeconfig != "" {
-		config = rig.Must(clientcmd.BuildConfigFromFlags("", m.Kubeconfig))
+		config = harness.Must(clientcmd.BuildConfigFromFlags("", m.Kubeconfig))
 	}
 	config.QPS = -1
 	if m.Library == "tributary" {
-		return rig.Must(controllerruntime.NewCache(config, options))
+		return harness.Must(controllerruntime.NewCache(config, options))
 	}
-	return rig.Must(cache.New(config, options))
+	return harness.Must(cache.New(config, options))
 }
 
 // trim keeps what a controller reads that starts pods and follows their states, such as a workflow
@@ -76,12 +76,12 @@ func trim(obj any) (any, error) {
 func nodeOf(obj client.Object) []string { return []string{obj.(*corev1.Pod).Spec.NodeName} }
 
 // reads times each kind of read for a while, and counts the objects.
-func (m measurement) reads(ctx context.Context, c client.Reader) rig.Figures {
+func (m measurement) reads(ctx context.Context, c client.Reader) harness.Figures {
 	var all corev1.PodList
-	rig.Check(c.List(ctx, &all, client.UnsafeDisableDeepCopy))
+	harness.Check(c.List(ctx, &all, client.UnsafeDisableDeepCopy))
 	objects := len(all.Items)
 	if objects == 0 || m.Kubeconfig == "" && objects != m.Objects {
-		rig.Fail("the cache has %d objects, not %d", objects, m.Objects)
+		harness.Fail("the cache has %d objects, not %d", objects, m.Objects)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	keys, nodes := make([]client.ObjectKey, 1000), make([]client.MatchingFields, 1000)
@@ -100,7 +100,7 @@ func (m measurement) reads(ctx context.Context, c client.Reader) rig.Figures {
 	byIndex := func(options ...client.ListOption) func(int) error {
 		return func(i int) error { return c.List(ctx, &corev1.PodList{}, append(options, nodes[i%1000])...) }
 	}
-	f := rig.Figures{"objects": float64(objects)}
+	f := harness.Figures{"objects": float64(objects)}
 	for _, one := range []struct {
 		name string
 		read func(i int) error
@@ -123,7 +123,7 @@ func (m measurement) time(read func(i int) error) float64 {
 	until := func(enough func(cycles float64, spent time.Duration) bool) {
 		for first, began := cycles(), time.Now(); ; {
 			for range max(1, n/1000) {
-				rig.Check(read(n))
+				harness.Check(read(n))
 				n++
 			}
 			if enough(cycles()-first, time.Since(began)) {
@@ -137,14 +137,14 @@ func (m measurement) time(read func(i int) error) float64 {
 		garbage = cycles > 0 // and the heap has grown to its size
 		return garbage || spent > 10*m.Each
 	})
-	before, first, last := rig.CPU(), n, 0.0
+	before, first, last := harness.CPU(), n, 0.0
 	until(func(cycles float64, spent time.Duration) bool {
 		ended := cycles > last
 		last = cycles
 		return spent > m.Each && (!garbage || ended && cycles > 2 || spent > 20*m.Each)
 	})
-	return float64((rig.CPU() - before).Microseconds()) / float64(n-first)
+	return float64((harness.CPU() - before).Microseconds()) / float64(n-first)
 }
 
 // cycles is the number of garbage collections that have ended.
-func cycles() float64 { return rig.Metric("/gc/cycles/total:gc-cycles") }
+func cycles() float64 { return harness.Metric("/gc/cycles/total:gc-cycles") }

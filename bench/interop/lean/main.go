@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/tributary-go/tributary/bench/cluster"
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/controllerruntime"
 	"github.com/tributary-go/tributary/server/apiserver"
 )
@@ -58,9 +58,9 @@ type program struct {
 	Row int
 }
 
-func main() { rig.Main(3, rig.Roles{"read": rig.Measures(measure)}, measureAll) }
+func main() { harness.Main(3, harness.Roles{"read": harness.Measures(measure)}, measureAll) }
 
-func measureAll(ctx context.Context, s rig.Settings) {
+func measureAll(ctx context.Context, s harness.Settings) {
 	count := 33_493
 	if s.Quick {
 		count = 200
@@ -70,21 +70,21 @@ func measureAll(ctx context.Context, s rig.Settings) {
 	for i := range rows {
 		programs = append(programs, program{url, i})
 	}
-	medians := rig.ByTurns(s.Repeat, programs, func(p program) rig.Figures { return rig.Measure(ctx, "read", p) })
-	table := rig.Table{Lead: "cache", Columns: []rig.Column{
-		rig.Col("live heap MB", "%.1f", "live/1e6"), rig.Col("RSS after a collection MB", "%.1f", "rss/1e6"),
-		rig.Col("peak RSS MB", "%.1f", "peak/1e6"), rig.Col("first read ms", "%.1f", "first*1e3"),
-		rig.Col("all reads ms", "%.1f", "all*1e3"),
+	medians := harness.ByTurns(s.Repeat, programs, func(p program) harness.Figures { return harness.Measure(ctx, "read", p) })
+	table := harness.Table{Lead: "cache", Columns: []harness.Column{
+		harness.Col("live heap MB", "%.1f", "live/1e6"), harness.Col("RSS after a collection MB", "%.1f", "rss/1e6"),
+		harness.Col("peak RSS MB", "%.1f", "peak/1e6"), harness.Col("first read ms", "%.1f", "first*1e3"),
+		harness.Col("all reads ms", "%.1f", "all*1e3"),
 	}}
 	table.Begin(fmt.Sprintf("%d Secrets of %d bytes, %d read", count, size, read))
-	rig.Rows(table, programs, medians)
+	harness.Rows(table, programs, medians)
 }
 
 func (p program) String() string { return rows[p.Row].name }
 
 // serve serves Secrets of random bytes until the process ends.
 func serve(count int) (url string) {
-	api := rig.Must(apiserver.NewServer())
+	api := harness.Must(apiserver.NewServer())
 	random := rand.NewChaCha8([32]byte{})
 	cluster.Fill(api, "Secret", count, func(s *corev1.Secret, i int) {
 		value := make([]byte, size)
@@ -92,48 +92,48 @@ func serve(count int) (url string) {
 		*s = corev1.Secret{Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"value": value}}
 		s.Namespace, s.Name, s.Labels = "ns", nameOf(i), map[string]string{"app": nameOf(i)}
 	})
-	return rig.Serving{}.Serve(api)
+	return harness.Serving{}.Serve(api)
 }
 
 func nameOf(i int) string { return fmt.Sprintf("secret-%06d", i) }
 
 // measure makes a cache, and reads by it.
-func measure(ctx context.Context, p program) rig.Figures {
+func measure(ctx context.Context, p program) harness.Figures {
 	log.SetLogger(logr.Discard())
 	row := rows[p.Row]
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(ofSecrets, meta.RESTScopeNamespace)
 	options := cache.Options{Mapper: mapper, DefaultTransform: cache.TransformStripManagedFields()}
-	c := rig.Must(row.make(&rest.Config{Host: p.URL, QPS: -1}, options))
+	c := harness.Must(row.make(&rest.Config{Host: p.URL, QPS: -1}, options))
 	if row.events {
 		example := &metav1.PartialObjectMetadata{}
 		example.SetGroupVersionKind(ofSecrets)
-		rig.Must(c.GetInformer(ctx, example))
+		harness.Must(c.GetInformer(ctx, example))
 	}
 	go func() { _ = c.Start(ctx) }()
 	if !c.WaitForCacheSync(ctx) {
-		rig.Fail("the cache has not synced")
+		harness.Fail("the cache has not synced")
 	}
-	took := rig.Figures{"first": 0, "all": 0}
+	took := harness.Figures{"first": 0, "all": 0}
 	if !row.bare {
 		took = reads(ctx, c)
 	}
-	live := rig.Live()
+	live := harness.Live()
 	debug.FreeOSMemory()
-	f := rig.Used().With("", took)
+	f := harness.Used().With("", took)
 	f["live"] = live
 	runtime.KeepAlive(c)
 	return f
 }
 
 // reads has the seconds until the first object was read, and all.
-func reads(ctx context.Context, c client.Reader) rig.Figures {
-	took, began := rig.Figures{}, time.Now()
+func reads(ctx context.Context, c client.Reader) harness.Figures {
+	took, began := harness.Figures{}, time.Now()
 	for i := range read {
 		var obj corev1.Secret
-		rig.Check(c.Get(ctx, client.ObjectKey{Namespace: "ns", Name: nameOf(i)}, &obj))
+		harness.Check(c.Get(ctx, client.ObjectKey{Namespace: "ns", Name: nameOf(i)}, &obj))
 		if len(obj.Data["value"]) != size {
-			rig.Fail("%s has no value", obj.Name)
+			harness.Fail("%s has no value", obj.Name)
 		}
 		if i == 0 {
 			took["first"] = time.Since(began).Seconds()

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/tributary-go/tributary/bench/rig"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/internal/sharing"
@@ -59,7 +59,7 @@ func main() {
 		}
 		return
 	}
-	if err := rig.Try(func() { walk(context.Background(), os.Args[1], os.Args[2]) }); err != nil {
+	if err := harness.Try(func() { walk(context.Background(), os.Args[1], os.Args[2]) }); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -88,15 +88,15 @@ func walk(ctx context.Context, name, folder string) {
 	time.Sleep(settle)
 	for i := -warm; i < events; i++ {
 		next := podAt(i)
-		rig.Check(coverage.ClearCounters())
+		harness.Check(coverage.ClearCounters())
 		send(next)
 		await(seen, next.ResourceVersion)
 		time.Sleep(settle)
 		if i >= 0 {
 			of := filepath.Join(folder, fmt.Sprint(i))
-			rig.Check(os.MkdirAll(of, 0o700))
-			rig.Check(coverage.WriteMetaDir(of))
-			rig.Check(coverage.WriteCountersDir(of))
+			harness.Check(os.MkdirAll(of, 0o700))
+			harness.Check(coverage.WriteMetaDir(of))
+			harness.Check(coverage.WriteCountersDir(of))
 		}
 	}
 }
@@ -110,7 +110,7 @@ func await(seen <-chan string, resourceVersion string) {
 				return
 			}
 		case <-late:
-			rig.Fail("the event has not arrived: %s", resourceVersion)
+			harness.Fail("the event has not arrived: %s", resourceVersion)
 		}
 	}
 }
@@ -151,18 +151,18 @@ func serve() (*rest.Config, func(*corev1.Pod)) {
 	codec := world.Codec{Form: world.Protobuf, Kind: "Pod", Version: corev1.SchemeGroupVersion, Resource: "pods"}
 	var items [][]byte
 	for _, p := range pods() {
-		items = append(items, rig.Must(p.Marshal()))
+		items = append(items, harness.Must(p.Marshal()))
 	}
 	state := world.State{Codec: codec, Items: slices.Values(items), Version: "10"}
 	frames := map[string][]byte{}
 	for i := -warm; i < events; i++ {
 		var frame bytes.Buffer
 		p := podAt(i)
-		codec.Event(&frame, watch.Modified, rig.Must(p.Marshal()))
+		codec.Event(&frame, watch.Modified, harness.Must(p.Marshal()))
 		frames[p.ResourceVersion] = frame.Bytes()
 	}
 	sent := make(chan []byte)
-	url := rig.Serving{}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	url := harness.Serving{}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("sendInitialEvents") != "" {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusUnprocessableEntity)
@@ -181,23 +181,23 @@ func serve() (*rest.Config, func(*corev1.Pod)) {
 			}
 		})
 	}))
-	config := &rest.Config{Host: url, ContentConfig: rest.ContentConfig{ContentType: rig.Protobuf, AcceptContentTypes: rig.Protobuf}}
+	config := &rest.Config{Host: url, ContentConfig: rest.ContentConfig{ContentType: harness.Protobuf, AcceptContentTypes: harness.Protobuf}}
 	return config, func(p *corev1.Pod) { sent <- frames[p.ResourceVersion] }
 }
 
 func toHandler(ctx context.Context, told func(string)) func(*corev1.Pod) {
 	config, send := serve()
-	client := rig.Must(listwatch.NewRESTClient(config, corev1.SchemeGroupVersion))
+	client := harness.Must(listwatch.NewRESTClient(config, corev1.SchemeGroupVersion))
 	pods := informer.New(listwatch.FromClient[corev1.Pod](client, "pods", listwatch.Fields(ofNode)))
-	h := rig.Must(pods.AddHandler(func(e informer.Event[*corev1.Pod]) { told(e.New.ResourceVersion) }))
+	h := harness.Must(pods.AddHandler(func(e informer.Event[*corev1.Pod]) { told(e.New.ResourceVersion) }))
 	go pods.Run(ctx)
-	rig.Check(h.WaitSynced(ctx))
+	harness.Check(h.WaitSynced(ctx))
 	return send
 }
 
 func toUpdate(ctx context.Context, told func(string)) func(*corev1.Pod) {
 	config, send := serve()
-	all := sources.New(node, sources.APIServer(rig.Must(listwatch.NewRESTClient(config, corev1.SchemeGroupVersion))))
+	all := sources.New(node, sources.APIServer(harness.Must(listwatch.NewRESTClient(config, corev1.SchemeGroupVersion))))
 	go all.Run(ctx)
 	go func() {
 		for update := range all.Updates() {
@@ -212,15 +212,15 @@ func toUpdate(ctx context.Context, told func(string)) func(*corev1.Pod) {
 
 // filled is a watch cache with the collection.
 func filled() *watchcache.Cache[*corev1.Pod] {
-	cache := rig.Must(watchcache.NewCache(watchcache.Pods()))
-	rig.Check(cache.Replace(store.Items(pods()...), store.At("10")))
+	cache := harness.Must(watchcache.NewCache(watchcache.Pods()))
+	harness.Check(cache.Replace(store.Items(pods()...), store.At("10")))
 	return cache
 }
 
 func toNext(ctx context.Context, told func(string)) func(*corev1.Pod) {
 	cache := filled()
 	options := internalversion.ListOptions{ResourceVersion: "10", FieldSelector: ofNode}
-	watcher := rig.Must(cache.Watcher(watchcache.Request{ListOptions: options}))
+	watcher := harness.Must(cache.Watcher(watchcache.Request{ListOptions: options}))
 	go func() {
 		defer watcher.Close()
 		for {
@@ -233,37 +233,37 @@ func toNext(ctx context.Context, told func(string)) func(*corev1.Pod) {
 			}
 		}
 	}()
-	return func(p *corev1.Pod) { rig.Check(cache.Update(p)) }
+	return func(p *corev1.Pod) { harness.Check(cache.Update(p)) }
 }
 
 func toWatch(ctx context.Context, told func(string)) func(*corev1.Pod) {
-	cache, server := filled(), rig.Must(apiserver.NewServer())
+	cache, server := filled(), harness.Must(apiserver.NewServer())
 	apiserver.ServeCache(server, cache, builtin.Pods().View)
-	url := rig.Serving{}.Serve(server) + "/api/v1/pods?watch=1&resourceVersion=10&fieldSelector=spec.nodeName%3D" + node
-	body := rig.Get(ctx, http.DefaultClient, url, "Accept", rig.Protobuf)
+	url := harness.Serving{}.Serve(server) + "/api/v1/pods?watch=1&resourceVersion=10&fieldSelector=spec.nodeName%3D" + node
+	body := harness.Get(ctx, http.DefaultClient, url, "Accept", harness.Protobuf)
 	awaited := make(chan string, 1)
 	go func() {
-		_ = rig.ReadFrames(body, func(frame []byte) bool {
+		_ = harness.ReadFrames(body, func(frame []byte) bool {
 			if version := <-awaited; bytes.Contains(frame, []byte(version)) {
 				told(version)
 			}
 			return true
 		})
 	}()
-	return func(p *corev1.Pod) { awaited <- p.ResourceVersion; rig.Check(cache.Update(p)) }
+	return func(p *corev1.Pod) { awaited <- p.ResourceVersion; harness.Check(cache.Update(p)) }
 }
 
 func toClientGo(ctx context.Context, told func(string)) func(*corev1.Pod) {
 	config, send := serve()
-	source := cache.NewFilteredListWatchFromClient(rig.RESTClient(config, corev1.SchemeGroupVersion), "pods", metav1.NamespaceAll,
+	source := cache.NewFilteredListWatchFromClient(harness.RESTClient(config, corev1.SchemeGroupVersion), "pods", metav1.NamespaceAll,
 		func(o *metav1.ListOptions) { o.FieldSelector = ofNode.String() })
 	informer := cache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, cache.Indexers{})
-	rig.Must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	harness.Must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(_, obj any) { told(obj.(*corev1.Pod).ResourceVersion) },
 	}))
 	go informer.RunWithContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		rig.Fail("client-go's informer did not sync")
+		harness.Fail("client-go's informer did not sync")
 	}
 	return send
 }

@@ -1,4 +1,4 @@
-package rig
+package harness
 
 import (
 	"encoding/json"

@@ -1,10 +1,10 @@
-// Package rig is the one harness of the benchmarks. A command has parts; a part has rows: subjects
-// that are measured by turns, each in a process of its own, whose figures have names. A table
-// prints their medians, and the ratio of ours to theirs; a panel draws them over a number.
+// Package harness is the one of all benchmarks. A command has parts; a part has rows: subjects that
+// are measured by turns, each in a process of its own, whose figures have names. A table prints
+// their medians, and the ratio of ours to theirs; package chart draws them over a number.
 //
 // A process of its own has a role and a task in JSON. It prints its figures, or the addresses at
 // which it serves, for its parent. What fails ends the measurement, by [Must], [Check] or [Fail].
-package rig
+package harness
 
 import (
 	"context"
