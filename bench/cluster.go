@@ -21,14 +21,13 @@ func measureCluster(ctx context.Context, s settings) {
 		harness.Within("fill the cluster", func() { s.fillCluster(ctx) })
 	}
 	readers := []reader{{interned, "watchlist"}, {interned, "list"}, {clientGoReflector, "watchlist"}, {clientGoReflector, "list"}, {clientGoInformer, "list"}}
-	for _, c := range []scenario{
-		{name: "first sync of a cluster's pods, protobuf", what: "sync", form: world.Protobuf, readers: readers},
-		{name: "first sync of a cluster's pods, JSON", what: "sync", form: world.JSON, readers: readers},
-	} {
-		medians := harness.ByTurns(s.Repeat, readers, func(r reader) harness.Figures {
-			return s.read(ctx, r, reading{Kubeconfig: s.kubeconfig, Form: c.form, What: c.what})
-		})
-		if c.objects = int(medians[0]["objects"]); c.objects == 0 {
+	for _, form := range []world.Form{world.Protobuf, world.JSON} {
+		c := scenario{name: "first sync of a cluster's pods, protobuf", reading: s.reading("sync", form), readers: readers}
+		if c.Kubeconfig = s.kubeconfig; form == world.JSON {
+			c.name = "first sync of a cluster's pods, JSON"
+		}
+		medians := harness.ByTurns(s.Repeat, readers, func(r reader) harness.Figures { return c.by(ctx, r) })
+		if c.Objects = int(medians[0]["objects"]); c.Objects == 0 {
 			harness.Fail("the cluster has no pods")
 		}
 		c.print(s, medians)

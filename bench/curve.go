@@ -12,12 +12,13 @@ import (
 func measureGrowth(ctx context.Context, s settings) {
 	var rows [][]chart.Panel
 	for _, c := range []scenario{
-		{name: "first sync, protobuf", what: "sync"}, {name: "relist, 1 % changed, protobuf", what: "relist"},
+		{name: "first sync, protobuf", reading: s.reading("sync", world.Protobuf)},
+		{name: "relist, 1 % changed, protobuf", reading: s.reading("relist", world.Protobuf)},
 	} {
-		c.form, c.perSet, c.readers = world.Protobuf, s.PerSet, two
+		c.readers = two
 		grown := make([][]harness.Figures, len(two)) // per reader, per size
-		for _, c.objects = range s.growth {
-			medians := c.measure(ctx, s)
+		for _, c.Objects = range s.growth {
+			medians := c.measure(ctx, s.Repeat)
 			c.print(s, medians)
 			for r, m := range medians {
 				grown[r] = append(grown[r], m)

@@ -118,51 +118,25 @@ func (m informing) add(ctx context.Context) harness.Figures {
 	}
 }
 
-// read is four readers beside a writer that wants to bring 5,000 updates a second.
+// read is four readers beside a writer.
 func (m informing) read(ctx context.Context) harness.Figures {
-	const readers, rate, period = 4, 5000, time.Second
 	f := newFeed(m.Pods)
 	i, stop := launch(ctx, m.Library, f, 1)
 	defer stop()
-	read := func(int) int { return i.list() }
+	var found atomic.Int64
+	read := func(int) { found.Add(int64(i.list())) }
 	if m.Read == "ByIndex" {
-		read = func(k int) int { return i.byNode(fmt.Sprint("node-", k%(m.Pods/110))) }
+		read = func(k int) { found.Add(int64(i.byNode(fmt.Sprint("node-", k%(m.Pods/110))))) }
 	}
-	var reads, found atomic.Int64
-	var over atomic.Bool
-	var running sync.WaitGroup
 	runtime.GC()
 	all := harness.Begin(m.Library + "-" + m.What)
-	for k := range readers {
-		running.Go(func() {
-			for n := k; !over.Load(); n += 7919 {
-				found.Add(int64(read(n)))
-				reads.Add(1)
-			}
-		})
-	}
-	began, writes := time.Now(), 0
-	for elapsed := time.Duration(0); elapsed < period; elapsed = time.Since(began) {
-		due := int(rate*elapsed.Seconds()) - writes
-		if due < 1 {
-			time.Sleep(100 * time.Microsecond)
-			continue
-		}
-		for range min(due, 50) {
-			f.next <- 1
-			writes++
-		}
-	}
-	took := time.Since(began).Seconds()
-	over.Store(true)
-	running.Wait()
+	reads, writes, took := beside(4, time.Second, read, func(int) { f.next <- 1 })
+	spent := all.End()
 	if found.Load() == 0 {
 		harness.Fail("the readers found nothing")
 	}
-	count := float64(reads.Load())
-	figures := all.End()
 	return harness.Figures{
-		"reads": count / took, "writes": float64(writes) / took, "cpu": figures["cpu"] / count * 1e6, "bytes": figures["bytes"] / count, "peak": figures["peak"] / 1e6,
+		"reads": reads / took, "writes": writes / took, "cpu": spent["cpu"] / reads * 1e6, "bytes": spent["bytes"] / reads, "peak": spent["peak"] / 1e6,
 	}
 }
 

@@ -23,7 +23,6 @@ const lessIsWorse = "watch.rate"
 // The last row has the worst of each column.
 func measureKinds(ctx context.Context, s settings) {
 	s.Pods = max(100, s.Pods/5)
-	s.Widgets = s.Pods
 	table := harness.Table{Lead: "kind | B/object", Columns: ratios}
 	table.Begin("kinds", fmt.Sprintf("Ours to client-go's reflector, both with a watch list; *plain* is ours without sharing. %d objects, of which each "+
 		"changes twice; of the large kinds a hundredth, and 30 changes of each. %s.", s.Pods, s.repetitions()))
@@ -51,21 +50,18 @@ func measureKinds(ctx context.Context, s settings) {
 
 // measureKind returns the size of an object on the wire, and its ratios.
 func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, ratios harness.Figures) {
-	s.Kind, s.Events = kind.Name, 2*s.Pods
+	c := scenario{readers: []reader{{interned, "watchlist"}, {plain, "watchlist"}, {clientGoReflector, "watchlist"}}}
+	c.reading = reading{Form: world.Protobuf, Kind: kind.Name, PerSet: s.PerSet, Objects: s.Pods, Events: 2 * s.Pods}
 	if kind.Large {
-		s.Pods /= 100
-		s.Events = 30 * s.Pods
+		c.Objects /= 100
+		c.Events = 30 * c.Objects
 	}
-	s.EventPods = s.Pods
-	form := world.Protobuf
 	if kind.Name == world.WidgetKind {
-		form = world.Tree
+		c.Form = world.Tree
 	}
 	ratios = harness.Figures{}
-	for _, what := range []string{"sync", "watch"} {
-		c := scenario{what: what, form: form, objects: s.Pods, perSet: s.PerSet,
-			readers: []reader{{interned, "watchlist"}, {plain, "watchlist"}, {clientGoReflector, "watchlist"}}}
-		medians := c.measure(ctx, s)
+	for _, c.What = range []string{"sync", "watch"} {
+		what, medians := c.What, c.measure(ctx, s.Repeat)
 		ours, plain, theirs := medians[0], medians[1], medians[2]
 		for _, name := range []string{"wall", "cpu", "peak", "live"} {
 			ratios[what+"."+name] = ours[name] / theirs[name]
@@ -74,5 +70,5 @@ func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, r
 		ratios["shared"] = ours["shared"]
 	}
 	ratios[lessIsWorse] = 1 / ratios["watch.wall"]
-	return len(world.CodecOf(s.Kind, s.PerSet, form).Object(0, 0, 0)), ratios
+	return len(world.CodecOf(c.Kind, c.PerSet, c.Form).Object(0, 0, 0)), ratios
 }

@@ -76,16 +76,15 @@ func (l latency) informer() informed {
 
 // measureLatency prints the table of latencies.
 func measureLatency(ctx context.Context, s settings) {
-	s.Pods = s.EventPods
 	table := harness.Table{Lead: "events/s | ", Columns: []harness.Column{
 		harness.Col("p50 us", "%.0f", "p50"), harness.Col("p99 us", "%.0f", "p99"), harness.Col("longest us", "%.0f", "max"), harness.Col("CPU us/event", "%.1f", "cpu"),
 	}}
 	table.Begin("latency", fmt.Sprintf("From the last byte of an event, in protobuf, to the handler of an informer of %d pods with two indexes; "+
 		"each event is a write of its own. %s.", s.EventPods, s.repetitions()))
 	libraries := []string{ours, clientGo}
-	server := harness.Start(ctx, "serve", s)
+	server := harness.Start(ctx, "serve", s.reading("watch", world.Protobuf))
 	defer server.Stop()
-	server.Do(ctx, "/reset?form=%s", world.Protobuf)
+	server.Do(ctx, "/reset")
 	for _, rate := range []int{1_000, 20_000} {
 		medians := harness.ByTurns(s.Repeat, libraries, func(library string) harness.Figures {
 			return harness.Measure(ctx, "latency", latency{URL: server.URL(), Library: library, Rate: rate, Events: min(s.Events, 5*rate)})

@@ -8,14 +8,12 @@ import (
 	"github.com/tributary-go/tributary/bench/harness"
 )
 
-// settings say how much is measured. They are the task of a server, too.
+// settings say how much is measured.
 type settings struct {
 	harness.Settings
 	Pods, PerSet, Widgets int
 	Kind                  string // of the built-in objects
 	Events, EventPods     int
-	Cores                 int  // of a reader; 0: all
-	Shuffled              bool // objects come in no order
 
 	curve      string
 	kubeconfig string // of a real cluster
@@ -74,12 +72,6 @@ func parts(s settings) (parts []harness.Part) {
 	add("latency", measureLatency)
 	add("stores", func(ctx context.Context, s settings) { harness.Print(ctx, "stores", s) })
 	return parts
-}
-
-// rarely has a third of the repetitions, and a quarter of the events.
-func (s settings) rarely() settings {
-	s.Repeat, s.Events = (s.Repeat+2)/3, s.Events/4
-	return s
 }
 
 // repetitions names the runs that make a figure.

@@ -11,20 +11,22 @@ import (
 	"github.com/tributary-go/tributary/bench/world"
 )
 
-// reading is one measurement of one library: the task of a process.
+// reading is one measurement of one library: the task of a process, and of its server.
 type reading struct {
 	URL string
 	// Kubeconfig is of a real cluster, in place of the URL; how many objects it has is not known.
 	Kubeconfig string
 	Library    string
-	Form       world.Form
-	Kind       string // of a built-in object
 	How        string // watchlist or list
 	What       string // sync, relist or watch
+	Form       world.Form
+	Kind       string // of a built-in object; empty: pods
+	PerSet     int    // pods of each ReplicaSet
 	Objects    int
 	Events     int
-	Cores      int // 0: all
-	Indexed    bool
+	Cores      int  // of the reader; 0: all
+	Shuffled   bool // objects come in no order
+	Indexed    bool // the copy has two indexes, by namespace and node
 	Reads      bool // of the copy are measured after a sync
 	Handler    handling
 }

@@ -184,28 +184,25 @@ func measureRest(ctx context.Context, s settings) {
 }
 
 func (s settings) measureRestOf(ctx context.Context, k restKind) restRow {
-	s.Kind = k.kind
-	s.Pods = max(100, s.Pods/k.share)
-	s.Widgets, s.EventPods = s.Pods, min(s.Pods, 10_000)
-	s.Events = min(s.Events, 4*s.EventPods)
-	row := restRow{k.name, s.Pods, harness.Figures{}}
+	all := reading{Form: k.form, Kind: k.kind, PerSet: k.perSet, Objects: max(100, s.Pods/k.share)}
+	changed := min(all.Objects, 10_000)
+	all.Events = min(s.Events, 4*changed)
+	row := restRow{k.name, all.Objects, harness.Figures{"objects": float64(all.Objects), "events": float64(all.Events)}}
 	measurements := []string{"sync", "relist", "watch"}
 	if k.handled {
 		measurements = append(measurements, string(byKey), string(byMetadata), string(wholly))
 	}
 	for i, what := range measurements {
-		c := scenario{what: what, form: k.form, objects: s.Pods, perSet: k.perSet, variant: variant{reads: what == "sync"},
-			readers: []reader{{k.library, "watchlist"}, {interned, "watchlist"}, {clientGoReflector, "watchlist"}}}
-		if i > 2 {
-			c.what, c.handler = "watch", handling(what)
+		c := scenario{reading: all, readers: []reader{{k.library, "watchlist"}, {interned, "watchlist"}, {clientGoReflector, "watchlist"}}}
+		if c.What, c.Reads = what, what == "sync"; i > 2 {
+			c.What, c.Handler = "watch", handling(what)
 		}
-		if c.what == "watch" {
-			c.objects = s.EventPods
+		if c.What == "watch" {
+			c.Objects = changed
 		}
-		for form, f := range c.measure(ctx, s) {
+		for form, f := range c.measure(ctx, s.Repeat) {
 			row.figures = row.figures.With(forms[form]+"."+what+".", f)
 		}
 	}
-	row.figures["objects"], row.figures["events"] = float64(s.Pods), float64(s.Events)
 	return row
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,82 +25,61 @@ const (
 	eventVersion   = 4_000_000
 )
 
-// server sends prepared bytes. It has one reader at a time, which gives it orders.
+// server sends prepared bytes of one collection: the first state, and the one that the relist
+// finds. It has one reader at a time, which gives it orders.
 type server struct {
-	settings settings
-	contents map[world.Form]*content
-
-	changed atomic.Bool             // the relist's state is served
-	open    sync.WaitGroup          // the watches
-	asked   atomic.Int64            // when the state was last asked for, Unix nanoseconds
-	do      chan func(world.Stream) // for the open watch
-	sent    []int64                 // when each event of the last pace was sent, Unix nanoseconds
-}
-
-// content is one collection: the first state, and the one that the relist finds.
-type content struct {
+	reading        reading
 	codec          world.Codec
 	first, changed [][]byte
-	prepare        sync.Once
+
+	hasChanged atomic.Bool             // the relist's state is served
+	open       sync.WaitGroup          // the watches
+	asked      atomic.Int64            // when the state was last asked for, Unix nanoseconds
+	do         chan func(world.Stream) // for the open watch
 }
 
 // serve is the process of the server.
-func serve(ctx context.Context, s settings) {
-	srv := &server{settings: s, contents: map[world.Form]*content{}, do: make(chan func(world.Stream))}
+func serve(ctx context.Context, r reading) {
+	s := &server{reading: r, codec: world.CodecOf(r.Kind, r.PerSet, r.Form), do: make(chan func(world.Stream))}
+	s.prepare()
 	mux := harness.Control(nil, map[string]func(*http.Request) any{
-		"/reset": srv.reset, "/change": srv.change, "/events": srv.events, "/pace": srv.pace,
-		"/asked": func(*http.Request) any { return srv.asked.Load() },
+		"/reset": s.reset, "/change": s.change, "/events": s.events, "/pace": s.pace,
+		"/asked": func(*http.Request) any { return s.asked.Load() },
 	})
-	for _, f := range []world.Form{world.Protobuf, world.JSON, world.Tree} {
-		srv.contents[f] = &content{codec: world.CodecOf(s.Kind, s.PerSet, f)}
-		if f != world.JSON { // whose path is that of protobuf
-			mux.HandleFunc(srv.contents[f].codec.Path(), srv.collection)
-		}
-	}
+	mux.HandleFunc(s.codec.Path(), s.collection)
 	harness.Serving{}.Say(ctx, mux, nil)
 }
 
-// reset goes back to the first state and prepares it, outside any measurement. It waits for
-// the last reader's watch to end, which would take the events of the next one.
-func (s *server) reset(r *http.Request) any {
+func (s *server) prepare() {
+	defer debug.SetGCPercent(debug.SetGCPercent(25)) // half a million pods are 4 GB
+	order := s.codec.Order(0, s.reading.Objects)
+	if s.reading.Shuffled {
+		order = rand.New(rand.NewPCG(3, 4)).Perm(s.reading.Objects)
+	}
+	s.first = make([][]byte, len(order))
+	for at, i := range order {
+		s.first[at] = s.codec.Object(i, i, 0)
+	}
+	s.changed = slices.Clone(s.first)
+	for at, i := range order {
+		if i%100 == 0 {
+			s.changed[at] = s.codec.Object(i, changedOffset+i, 1)
+		}
+	}
+}
+
+// reset goes back to the first state. It waits for the last reader's watch to end, which would take
+// the events of the next one.
+func (s *server) reset(*http.Request) any {
 	s.open.Wait()
-	s.changed.Store(false)
-	c := s.contents[world.Form(r.FormValue("form"))]
-	c.prepare.Do(func() {
-		defer debug.SetGCPercent(debug.SetGCPercent(25)) // half a million pods are 4 GB
-		count := s.settings.Pods
-		if c.codec.Form == world.Tree {
-			count = s.settings.Widgets
-		}
-		order := c.codec.Order(0, count)
-		if s.settings.Shuffled {
-			order = rand.New(rand.NewPCG(3, 4)).Perm(count)
-		}
-		c.first = make([][]byte, count)
-		for at, i := range order {
-			c.first[at] = c.codec.Object(i, i, 0)
-		}
-		c.changed = slices.Clone(c.first)
-		for at, i := range order {
-			if i%100 == 0 {
-				c.changed[at] = c.codec.Object(i, changedOffset+i, 1)
-			}
-		}
-	})
+	s.hasChanged.Store(false)
 	return nil
 }
 
 func (s *server) collection(w http.ResponseWriter, r *http.Request) {
-	c := s.contents[world.JSON]
-	switch {
-	case r.URL.Path == s.contents[world.Tree].codec.Path():
-		c = s.contents[world.Tree]
-	case strings.Contains(r.Header.Get("Accept"), "protobuf"):
-		c = s.contents[world.Protobuf]
-	}
-	state := world.State{Codec: c.codec, Items: slices.Values(c.first), Version: world.Version(firstVersion)}
-	if s.changed.Load() {
-		state.Items, state.Version = slices.Values(c.changed), world.Version(changedVersion)
+	state := world.State{Codec: s.codec, Items: slices.Values(s.first), Version: world.Version(firstVersion)}
+	if s.hasChanged.Load() {
+		state.Items, state.Version = slices.Values(s.changed), world.Version(changedVersion)
 	}
 	if query := r.URL.Query(); query.Get("sendInitialEvents") == "true" || query.Get("watch") != "true" {
 		s.asked.Store(time.Now().UnixNano())
@@ -120,7 +98,7 @@ func (s *server) follow(r *http.Request, on world.Stream) (goesOn bool) {
 		case do := <-s.do:
 			do(on)
 			on.Flush()
-			if s.changed.Load() {
+			if s.hasChanged.Load() {
 				return false
 			}
 		}
@@ -130,21 +108,21 @@ func (s *server) follow(r *http.Request, on world.Stream) (goesOn bool) {
 // change makes the reader list again, and find one object in a hundred changed.
 func (s *server) change(*http.Request) any {
 	s.do <- func(on world.Stream) {
-		s.changed.Store(true)
+		s.hasChanged.Store(true)
 		_, _ = on.Write(on.Codec.Expired())
 	}
 	return nil
 }
 
-// events sends the changes: each of them a state of one of the first pods with a version of its
-// own. The pods change by turns, in no order that would help a reader.
+// events sends the changes: each of them a state of an object with a version of its own. They come
+// by turns of the objects, in no order that would help a reader.
 func (s *server) events(*http.Request) any {
 	s.do <- func(on world.Stream) {
-		states := s.states(on.Codec)
+		states := s.states()
 		random := rand.New(rand.NewPCG(1, 2))
 		random.Shuffle(len(states), func(i, j int) { states[i], states[j] = states[j], states[i] })
 		s.asked.Store(time.Now().UnixNano())
-		for n := range s.settings.Events {
+		for n := range s.reading.Events {
 			states[n%len(states)][n/len(states)%2].send(on, n)
 		}
 	}
@@ -156,7 +134,7 @@ func (s *server) events(*http.Request) any {
 func (s *server) pace(r *http.Request) any {
 	sent := make(chan []int64)
 	s.do <- func(on world.Stream) {
-		states := s.states(on.Codec)
+		states := s.states()
 		random := rand.New(rand.NewPCG(1, 3))
 		at := make([]int64, harness.Number(r, "count"))
 		began, rate := time.Now(), time.Duration(harness.Number(r, "rate"))
@@ -171,11 +149,11 @@ func (s *server) pace(r *http.Request) any {
 	return <-sent
 }
 
-// states are two states of each of the first pods.
-func (s *server) states(c world.Codec) [][2]state {
-	states := make([][2]state, s.settings.EventPods)
+// states are two states of each object.
+func (s *server) states() [][2]state {
+	states := make([][2]state, s.reading.Objects)
 	for i := range states {
-		states[i] = [2]state{stateOf(c.Object(i, i, 1), i), stateOf(c.Object(i, i, 2), i)}
+		states[i] = [2]state{stateOf(s.codec.Object(i, i, 1), i), stateOf(s.codec.Object(i, i, 2), i)}
 	}
 	return states
 }

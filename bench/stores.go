@@ -171,28 +171,38 @@ func updates(pods []*corev1.Pod, write func(*corev1.Pod)) func(i int) {
 // besideReaders is how many writes a second a writer makes that wants 5,000, beside 8 goroutines
 // that read everything.
 func (s stored) besideReaders(pods []*corev1.Pod) float64 {
-	const readers, rate, period = 8, 5000, 3 * time.Second
-	var stop atomic.Bool
+	_, writes, took := beside(8, 3*time.Second, func(int) { s.list() }, updates(pods, s.update))
+	return writes / took
+}
+
+// beside makes 5,000 writes a second for a while, or as many as are taken, beside goroutines that
+// read, each its own numbers. It returns how many reads and writes there were in how many seconds.
+func beside(readers int, period time.Duration, read, write func(i int)) (reads, writes, took float64) {
+	const rate, atOnce = 5000, 50
+	var done atomic.Int64
+	var over atomic.Bool
 	var running sync.WaitGroup
-	for range readers {
+	for k := range readers {
 		running.Go(func() {
-			for !stop.Load() {
-				s.list()
+			for n := k; !over.Load(); n += 7919 {
+				read(n)
+				done.Add(1)
 			}
 		})
 	}
-	update := updates(pods, s.update)
-	began, writes := time.Now(), 0
+	began, number := time.Now(), 0
 	for elapsed := time.Duration(0); elapsed < period; elapsed = time.Since(began) {
-		if float64(writes) > rate*elapsed.Seconds() {
+		due := int(rate*elapsed.Seconds()) - number
+		if due < 1 {
 			time.Sleep(100 * time.Microsecond)
-			continue
 		}
-		update(writes)
-		writes++
+		for range min(due, atOnce) {
+			write(number)
+			number++
+		}
 	}
-	took := time.Since(began)
-	stop.Store(true)
+	took = time.Since(began).Seconds()
+	over.Store(true)
 	running.Wait()
-	return float64(writes) / took.Seconds()
+	return float64(done.Load()), float64(number), took
 }

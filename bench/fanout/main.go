@@ -19,7 +19,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/tributary-go/tributary/bench/harness"
@@ -33,8 +32,8 @@ type load struct {
 	Initial  bool // no writes: all begin at once, with the whole state
 	Dead     int  // further watchers of everything that never read
 	InFlight int
-	Rate     int    // writes per second, however many are in flight; zero: as many as are taken
-	Beside   string // a further watcher of everything: see companions
+	Rate     int  // writes per second, however many are in flight; zero: as many as are taken
+	Beside   bool // a further watcher of everything never reads and comes again
 	Pods     int
 	Events   int
 }
@@ -48,15 +47,6 @@ func (l load) warm() int {
 	}
 	return 3 * l.Events / 10
 }
-
-// companions are the slow watchers of Kubernetes' BenchmarkSlowWatcherTax.
-var companions = map[string]companion{
-	"reads and comes again every 500 ms": {reads: true, again: true},
-	"never reads":                        {},
-	"never reads and comes again":        {again: true},
-}
-
-type companion struct{ reads, again bool }
 
 func (l load) String() string {
 	selects := "by node"
@@ -75,8 +65,8 @@ func (l load) String() string {
 	if l.Dead > 0 {
 		name += fmt.Sprintf(", %d more never read", l.Dead)
 	}
-	if l.Beside != "" {
-		name += ", one more " + l.Beside
+	if l.Beside {
+		name += ", one more never reads and comes again"
 	}
 	return name
 }
@@ -155,16 +145,15 @@ func rows(pods, events int) (loads []load) {
 	return append(loads, slowRows(pods, events)...)
 }
 
-// slowRows are a healthy watcher, or ten, beside watchers that are slow.
+// slowRows are a healthy watcher, or ten, beside watchers that are slow, as in Kubernetes'
+// BenchmarkSlowWatcherTax.
 func slowRows(pods, events int) (loads []load) {
 	seconds := min(10, float64(events)/40_000)
 	for _, rate := range []int{100, 1000} {
 		l := load{Watchers: 1, All: true, Rate: rate, Pods: pods, Events: int(seconds * float64(rate))}
 		loads = append(loads, l)
-		for _, beside := range slices.Sorted(maps.Keys(companions)) {
-			l.Beside = beside
-			loads = append(loads, l)
-		}
+		l.Beside = true
+		loads = append(loads, l)
 	}
 	for _, dead := range []int{0, min(1000, pods)} {
 		loads = append(loads, load{

@@ -77,8 +77,8 @@ func measure(ctx context.Context, l load) harness.Figures {
 	}
 	before := inUse()
 	m.watchAll(ctx, version)
-	if l.Beside != "" {
-		go m.accompany(ctx, companions[l.Beside])
+	if l.Beside {
+		go m.accompany(ctx)
 	}
 	waiting := inUse()
 	err := m.writeAll(0, warm)
@@ -95,7 +95,7 @@ func measure(ctx context.Context, l load) harness.Figures {
 	}
 	harness.Check(err)
 	f := m.figures(m.taken[warm:], float64(l.Events), float64(l.Events)*float64(fanOut)).With("", m.spent)
-	if l.Beside != "" {
+	if l.Beside {
 		f["relists"] = float64(m.relists.Load())
 	}
 	if n := float64(l.Watchers + l.Dead); n >= 1000 { // of fewer, what else is in the heap decides
@@ -174,25 +174,20 @@ func (m *loop) watchAll(ctx context.Context, version string) {
 	time.Sleep(300 * time.Millisecond) // until the last of them waits; nothing depends on it
 }
 
-// accompany is the slow watcher. If its version is refused, or its watch is ended while it reads,
-// it has to list, and begins again at the newest version.
-func (m *loop) accompany(ctx context.Context, c companion) {
+// accompany is the slow watcher, which reads one event of each of its watches. If its version is
+// refused it has to list, and begins again at the newest version.
+func (m *loop) accompany(ctx context.Context) {
 	for version := world.Version(m.first); ctx.Err() == nil; {
 		watching, stop := context.WithCancel(ctx)
 		next, err := m.subject.watch(watching, "", version)
 		go func() {
-			for err == nil {
-				if _, err = next(); err == nil && !c.reads {
-					return
-				}
+			if err == nil {
+				_, err = next()
 			}
-			if watching.Err() == nil {
+			if err != nil && watching.Err() == nil {
 				m.relists.Add(1)
 			}
 		}()
-		if !c.again {
-			<-ctx.Done()
-		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(500 * time.Millisecond):

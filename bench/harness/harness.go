@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -170,20 +169,4 @@ func (p Process) Do(ctx context.Context, what string, args ...any) {
 func Say(ctx context.Context, words ...any) {
 	fmt.Println(words...)
 	<-self.UntilInputEnds(ctx).Done()
-}
-
-// Numbers is a flag of numbers that are separated by commas, in place of the usual ones.
-func Numbers(into *[]int, name, usage string) {
-	flag.Func(name, "`numbers`, such as 1,10, in place of the usual "+usage, func(text string) error {
-		var list []int
-		for part := range strings.SplitSeq(text, ",") {
-			n, err := strconv.Atoi(part)
-			if err != nil || n < 0 {
-				return fmt.Errorf("%q is no number", part)
-			}
-			list = append(list, n)
-		}
-		*into = list
-		return nil
-	})
 }

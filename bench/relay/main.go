@@ -21,15 +21,11 @@ type sizes struct {
 	slowRate int
 }
 
-var full = sizes{agents: []int{1, 10, 100}, idle: []int{1_000, 10_000}, rates: []int{10, 100, 1_000}, watchers: 100, slowRate: 500}
+var full = sizes{agents: []int{1, 10, 100}, idle: []int{1_000, 10_000}, rates: []int{10, 100, 1_000}, seconds: 10, watchers: 100, slowRate: 500}
 
 func main() {
 	flag.IntVar(&full.memory, "pods", 50_000, "pods of the table of memory")
-	flag.IntVar(&full.seconds, "seconds", 10, "how long is written in a phase of latency")
 	flag.IntVar(&full.limit, "limit", 0, "measure memory also with this GOMEMLIMIT, in `MiB`")
-	harness.Numbers(&full.agents, "agents", "agents of a bill")
-	harness.Numbers(&full.idle, "idle", "idle watches")
-	harness.Numbers(&full.rates, "rates", "writes a second")
 	harness.Main(3, harness.Roles{
 		"upstream": harness.Acts(cluster.Serve), "relay": harness.Acts(serveRelay), "agents": harness.Acts(beAgents),
 	}, measure)

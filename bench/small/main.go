@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tributary-go/tributary/bench/harness"
@@ -44,7 +46,16 @@ var (
 
 func main() {
 	flag.IntVar(&full.informers, "informers", 300, "informers of a row, if they have 50,000 objects together")
-	harness.Numbers(&full.counts, "counts", "objects in each")
+	flag.Func("counts", "`numbers` of objects in each, such as 1,10, in place of the usual ones", func(text string) error {
+		for count := range strings.SplitSeq(text, ",") {
+			n, err := strconv.Atoi(count)
+			if err != nil {
+				return err
+			}
+			full.counts = append(full.counts, n)
+		}
+		return nil
+	})
 	harness.Main(3, harness.Roles{"informers": harness.Measures(start)}, measure)
 }
 

@@ -26,7 +26,9 @@ type measurement struct {
 
 var kubeconfig = flag.String("kubeconfig", "", "measure the pods of the cluster in this `file` instead")
 
-func main() { harness.Main(3, harness.Roles{"read": harness.Measures(read)}, measure) }
+func main() {
+	harness.Main(3, harness.Roles{"read": harness.Measures(read), "secrets": harness.Measures(readSecrets)}, measure)
+}
 
 func measure(ctx context.Context, s harness.Settings) {
 	pods, many, each := 50_000, 88_000, time.Second
@@ -44,7 +46,7 @@ func measure(ctx context.Context, s harness.Settings) {
 		}}
 	}
 	s.Each(ctx, part("stripped pods", measurement{Objects: pods}), part("many pods", measurement{Objects: many}),
-		part("many pods, trimmed", measurement{Objects: many, Trim: true}))
+		part("many pods, trimmed", measurement{Objects: many, Trim: true}), harness.Part{Name: "Secrets by name", Measure: measureSecrets})
 }
 
 // subjects are measured by turns. Equal settings of the collector are not equal memory: the last

@@ -22,15 +22,11 @@ import (
 
 // read fills a cache, and reads it.
 func read(ctx context.Context, m measurement) harness.Figures {
-	log.SetLogger(logr.Discard())
 	c := m.newCache()
 	harness.Check(c.IndexField(ctx, &corev1.Pod{}, "node", nodeOf))
 	runtime.GC()
 	before := harness.CPU()
-	go func() { _ = c.Start(ctx) }()
-	if !c.WaitForCacheSync(ctx) {
-		harness.Fail("the cache has not synced")
-	}
+	start(ctx, c)
 	f := harness.Figures{"cpu": (harness.CPU() - before).Seconds(), "live": harness.Live(), "first": harness.Used()["peak"]}
 	debug.FreeOSMemory()
 	reads := m.reads(ctx, c)
@@ -39,10 +35,24 @@ func read(ctx context.Context, m measurement) harness.Figures {
 	return f.With("", reads)
 }
 
-func (m measurement) newCache() cache.Cache {
+// start runs a cache, and returns when it has synced.
+func start(ctx context.Context, c cache.Cache) {
+	go func() { _ = c.Start(ctx) }()
+	if !c.WaitForCacheSync(ctx) {
+		harness.Fail("the cache has not synced")
+	}
+}
+
+// optionsOf are those of a cache of one kind.
+func optionsOf(kind string) cache.Options {
+	log.SetLogger(logr.Discard())
 	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	options := cache.Options{Mapper: mapper, DefaultTransform: cache.TransformStripManagedFields()}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	return cache.Options{Mapper: mapper, DefaultTransform: cache.TransformStripManagedFields()}
+}
+
+func (m measurement) newCache() cache.Cache {
+	options := optionsOf("Pod")
 	if m.Trim {
 		options.DefaultTransform = trim
 	}
