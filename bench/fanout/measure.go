@@ -123,19 +123,25 @@ func (m *loop) measureInitial(ctx context.Context) harness.Figures {
 	runtime.GC()
 	began, meter := time.Now(), harness.Begin(m.Library)
 	var watchers sync.WaitGroup
+	watchers.Add(m.Watchers)
 	for i := range m.Watchers {
-		watchers.Go(func() {
-			next, err := m.subject.watch(ctx, "", "0")
-			for range m.Pods {
-				if err == nil {
-					_, err = next()
-				}
-			}
-			if err != nil {
+		left := m.Pods
+		ended := func() { taken[i] = time.Since(began); watchers.Done() }
+		lost := func(error) {
+			if left > 0 {
 				m.cut.Add(1)
+				ended()
 			}
-			taken[i] = time.Since(began)
-		})
+		}
+		go func() {
+			if err := m.subject.watch(ctx, "", "0", func(string) {
+				if left--; left == 0 {
+					ended()
+				}
+			}, lost); err != nil {
+				lost(err)
+			}
+		}()
 	}
 	watchers.Wait()
 	f := meter.End().With("", m.figures(taken, float64(m.Pods), float64(m.Pods)*float64(m.Watchers)))
@@ -149,45 +155,35 @@ func node(i int) string { return fmt.Sprintf("node-%06d.eu-central-1.compute.int
 
 // watchAll starts the watchers, and returns when all of them wait.
 func (m *loop) watchAll(ctx context.Context, version string) {
-	var ready sync.WaitGroup
 	for i := range m.Watchers + m.Dead {
-		name := ""
-		if !m.All && i < m.Watchers {
+		name, take, lost := "", m.take, m.lose
+		switch {
+		case i >= m.Watchers:
+			take, lost = forEver(ctx), func(error) {}
+		case !m.All:
 			name = node(i)
 		}
-		if p, ok := m.subject.(polled); ok && i < m.Watchers {
-			harness.Check(p.poll(name, version, m.take, m.lose))
-			continue
-		}
-		next := harness.Must(m.subject.watch(ctx, name, version))
-		if i >= m.Watchers {
-			go func() { _, _ = next() }() // reads one event, and no more
-			continue
-		}
-		ready.Add(1)
-		go func() {
-			ready.Done()
-			m.follow(next)
-		}()
+		harness.Check(m.subject.watch(ctx, name, version, take, lost))
 	}
-	ready.Wait()
 	time.Sleep(300 * time.Millisecond) // until the last of them waits; nothing depends on it
 }
 
-// accompany is the slow watcher, which reads one event of each of its watches. If its version is
+// forEver takes one event, and no more.
+func forEver(ctx context.Context) (take func(string)) { return func(string) { <-ctx.Done() } }
+
+// accompany is the slow watcher, which takes one event of each of its watches. If its version is
 // refused it has to list, and begins again at the newest version.
 func (m *loop) accompany(ctx context.Context) {
 	for version := world.Version(m.first); ctx.Err() == nil; {
 		watching, stop := context.WithCancel(ctx)
-		next, err := m.subject.watch(watching, "", version)
-		go func() {
-			if err == nil {
-				_, err = next()
-			}
-			if err != nil && watching.Err() == nil {
+		lost := func(error) {
+			if watching.Err() == nil {
 				m.relists.Add(1)
 			}
-		}()
+		}
+		if err := m.subject.watch(watching, "", version, forEver(watching), lost); err != nil {
+			lost(err)
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(500 * time.Millisecond):
@@ -196,18 +192,6 @@ func (m *loop) accompany(ctx context.Context) {
 		if n := m.delivered.Load(); n > 0 {
 			version = world.Version(m.first + int(n))
 		}
-	}
-}
-
-// follow takes events until the end.
-func (m *loop) follow(next func() (string, error)) {
-	for {
-		text, err := next()
-		if err != nil {
-			m.lose(err)
-			return
-		}
-		m.take(text)
 	}
 }
 

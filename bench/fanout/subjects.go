@@ -27,8 +27,9 @@ import (
 type subject interface {
 	// update makes a write of so many bytes; zero: unknown. The pod is the cache's from then on.
 	update(pod *corev1.Pod, bytes int) error
-	// watch returns the versions of the events after a version, of one node if it is not empty.
-	watch(ctx context.Context, node, version string) (next func() (string, error), err error)
+	// watch begins a watch after a version, of one node if it is not empty. It calls take with the
+	// version of each event, and lost once the watch has ended.
+	watch(ctx context.Context, node, version string, take func(version string), lost func(error)) error
 }
 
 var errEnded = errors.New("the watch has ended")
@@ -62,26 +63,31 @@ func (o ours) watcher(node, version string) (*watchcache.Watcher[*corev1.Pod], e
 	return o.cache.Watcher(r)
 }
 
-func (o ours) watch(ctx context.Context, node, version string) (func() (string, error), error) {
+// watch has a goroutine.
+func (o ours) watch(ctx context.Context, node, version string, take func(string), lost func(error)) error {
 	w, err := o.watcher(node, version)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var events []watchcache.Delivery[*corev1.Pod]
-	return func() (string, error) {
+	go func() {
 		for {
-			if len(events) == 0 {
-				if events, err = w.Next(ctx); err != nil || len(events) == 0 {
-					return "", errors.Join(errEnded, err)
-				}
+			events, err := w.Next(ctx)
+			if err != nil || len(events) == 0 {
+				lost(errors.Join(errEnded, err))
+				return
 			}
-			e := &events[0]
-			events = events[1:]
-			if e.Type != watch.Bookmark {
-				return e.Object.ResourceVersion, nil
-			}
+			takeAll(events, take)
 		}
-	}, nil
+	}()
+	return nil
+}
+
+func takeAll(events []watchcache.Delivery[*corev1.Pod], take func(version string)) {
+	for i := range events {
+		if e := &events[i]; e.Type != watch.Bookmark {
+			take(e.Object.ResourceVersion)
+		}
+	}
 }
 
 // theirs is the API server's cacher over a storage in memory.
@@ -132,29 +138,29 @@ func (t *theirs) update(pod *corev1.Pod, _ int) error {
 	return nil
 }
 
-func (t *theirs) watch(ctx context.Context, node, version string) (func() (string, error), error) {
+func (t *theirs) watch(ctx context.Context, node, version string, take func(string), lost func(error)) error {
 	selector := fields.Everything()
 	if node != "" {
 		selector = fields.OneTermEqualSelector(nodeName, node)
 	}
-	w, err := t.cacher.Watch(ctx, prefix, storage.ListOptions{
-		ResourceVersion: version, Recursive: true,
-		Predicate: predicate(selector, true),
-	})
+	w, err := t.cacher.Watch(ctx, prefix, storage.ListOptions{ResourceVersion: version, Recursive: true, Predicate: predicate(selector, true)})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return func() (string, error) {
+	go func() {
 		for e := range w.ResultChan() {
-			switch obj, ok := e.Object.(metav1.Object); { // the object itself would be a copy
-			case !ok:
-				return "", fmt.Errorf("%w: %v", errEnded, e.Object)
-			case e.Type != watch.Bookmark:
-				return obj.GetResourceVersion(), nil
+			obj, ok := e.Object.(metav1.Object) // the object itself would be a copy
+			if !ok {
+				lost(fmt.Errorf("%w: %v", errEnded, e.Object))
+				return
+			}
+			if e.Type != watch.Bookmark {
+				take(obj.GetResourceVersion())
 			}
 		}
-		return "", errEnded
-	}, nil
+		lost(errEnded)
+	}()
+	return nil
 }
 
 func predicate(selector fields.Selector, bookmarks bool) storage.SelectionPredicate {

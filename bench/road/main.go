@@ -1,7 +1,7 @@
 // The command road counts the code that one event runs: the functions, files, statements and lock
 // acquisitions between the bytes of a watch and the program's handler.
 //
-//	go run -C bench ./road                 # a table of all roads, and each road by package
+//	go run -C bench ./road                 # a table of all roads
 //	go run -C bench ./road -v handler      # one road, with its functions, and each lock's line
 //	go run -C bench ./road -most functions=130,files=30,locks=12 handler
 //
@@ -106,12 +106,12 @@ func command(ctx context.Context, name string, args ...string) string {
 	return string(out)
 }
 
-// print writes a table of the roads, and one of each road's packages.
+// print writes a table of the roads, and what ran on each if it is verbose.
 func print(chosen []road, verbose bool) {
-	columns := []harness.Column{
-		harness.Col("functions", "%.0f", "functions"), harness.Col("files", "%.0f", "files"), harness.Col("statements", "%.0f", "statements"), harness.Col("locks", "%.0f", "locks"),
-	}
-	table := harness.Table{Lead: "road", Columns: append(slices.Clone(columns), harness.Col("functions of apimachinery", "%.0f", "below"))}
+	table := harness.Table{Lead: "road", Columns: []harness.Column{
+		harness.Col("functions", "%.0f", "functions"), harness.Col("files", "%.0f", "files"), harness.Col("statements", "%.0f", "statements"),
+		harness.Col("locks", "%.0f", "locks"), harness.Col("functions of apimachinery", "%.0f", "below"),
+	}}
 	table.Begin("")
 	for _, r := range chosen {
 		f := r.count.total(isOwn).measures()
@@ -119,12 +119,8 @@ func print(chosen []road, verbose bool) {
 		table.Row(f, r.name+": "+r.what)
 	}
 	for _, r := range chosen {
-		table := harness.Table{Lead: "package", Columns: columns}
-		table.Begin(r.name)
-		for _, importPath := range slices.Sorted(maps.Keys(r.count)) {
-			table.Row(r.count[importPath].measures(), importPath)
-		}
 		if verbose {
+			fmt.Printf("\n### %s\n", r.name)
 			r.count.list()
 		}
 	}
