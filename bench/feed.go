@@ -17,7 +17,7 @@ import (
 
 // feed is a source without a server and without decoding: it lists n pods and then brings as many
 // updates as it is told to, over the pods in turn. What an update costs, a copy of a pod, is the
-// same for both libraries, and is measured alone too. Not safe for concurrent use, but for next.
+// same for both libraries. Not safe for concurrent use, but for next.
 type feed struct {
 	pods    []*corev1.Pod
 	version int

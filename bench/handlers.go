@@ -17,7 +17,6 @@ import (
 const (
 	ours     = "tributary"
 	clientGo = "client-go"
-	source   = "source" // what the input alone costs
 )
 
 // informed is an informer of either library over pods. What it does to an object is the same in

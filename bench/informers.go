@@ -27,8 +27,7 @@ func informerTables(s settings) []informerTable {
 	return []informerTable{
 		{
 			name: "informers, delivery",
-			note: fmt.Sprintf("Updates of %d pods, from the source until the last handler has returned from them; "+
-				"*the source alone* is in all figures of both.", s.EventPods),
+			note: fmt.Sprintf("Updates of %d pods, from the source until the last handler has returned from them.", s.EventPods),
 			rows: []row{
 				deliver("1 handler", 1, 0, s.Events), deliver("1 handler, an index", 1, 1, s.Events),
 				deliver("10 handlers", 10, 0, s.Events/2), deliver("100 handlers", 100, 0, s.Events/5),
@@ -76,12 +75,6 @@ func informerTables(s settings) []informerTable {
 func (t informerTable) measure(ctx context.Context, s settings) {
 	table := harness.Table{Lead: "| ", Columns: t.columns, Noise: 0.5}
 	table.Begin(t.name, t.note)
-	if m := t.rows[0].measure; m.What == "deliver" {
-		m.Library, m.Handlers = source, 0
-		f := s.inform(ctx, m)[0]
-		delete(f, "deliveries")
-		table.Row(f, "the source alone", "")
-	}
 	for _, r := range t.rows {
 		a, b := r.measure, r.measure
 		a.Library, b.Library = ours, clientGo

@@ -15,7 +15,7 @@ import (
 
 // informing is one measurement of one library's informer, the task of a process.
 type informing struct {
-	Library  string // tributary, client-go, or source: what the input alone costs
+	Library  string
 	What     string // deliver, add, read or stall
 	Handlers int
 	Indexes  int
@@ -49,14 +49,7 @@ func (c *counted) handle(p *corev1.Pod) {
 // process fails otherwise.
 func (m informing) deliver(ctx context.Context) harness.Figures {
 	const burst = 1000
-	f := newFeed(m.Pods)
-	if m.Library == source {
-		all := harness.Begin(m.Library + "-" + m.What)
-		for range m.Events {
-			f.update()
-		}
-		return m.perEvent(all)
-	}
+	source := newFeed(m.Pods)
 	var reached sync.WaitGroup
 	reached.Add(m.Handlers)
 	handlers := make([]*counted, m.Handlers)
@@ -65,7 +58,7 @@ func (m informing) deliver(ctx context.Context) harness.Figures {
 		handlers[k] = &counted{goal: m.Pods, reached: &reached}
 		handles[k] = handlers[k].handle
 	}
-	_, stop := launch(ctx, m.Library, f, m.Indexes, handles...)
+	_, stop := launch(ctx, m.Library, source, m.Indexes, handles...)
 	defer stop()
 	reached.Wait() // the initial lists
 	runtime.GC()
@@ -77,19 +70,13 @@ func (m informing) deliver(ctx context.Context) harness.Figures {
 		for _, h := range handlers { // all are idle
 			h.goal += n
 		}
-		f.next <- n
+		source.next <- n
 		reached.Wait()
 	}
-	figures := m.perEvent(all)
-	figures["live"] = harness.Live() / 1e6
-	return figures
-}
-
-func (m informing) perEvent(from *harness.Meter) harness.Figures {
-	f, events := from.End(), float64(m.Events)
+	f, events := all.End(), float64(m.Events)
 	return harness.Figures{
 		"wall": f["wall"] / events * 1e6, "cpu": f["cpu"] / events * 1e6, "allocs": f["allocs"] / events, "bytes": f["bytes"] / events,
-		"deliveries": events * float64(m.Handlers) / f["wall"],
+		"deliveries": events * float64(m.Handlers) / f["wall"], "live": harness.Live() / 1e6,
 	}
 }
 

@@ -22,11 +22,9 @@ type settings struct {
 }
 
 func main() {
-	s := settings{growth: []int{1_000, 10_000, 50_000, 100_000}}
+	s := settings{PerSet: 50, Widgets: 50_000, growth: []int{1_000, 10_000, 50_000, 100_000}}
 	flag.IntVar(&s.Pods, "pods", 50_000, "pods of a first sync and of a relist")
-	flag.IntVar(&s.PerSet, "per-set", 50, "pods of each ReplicaSet")
 	flag.StringVar(&s.Kind, "kind", "", "the kind of the built-in objects in place of pods; the table of kinds has this row only")
-	flag.IntVar(&s.Widgets, "widgets", 50_000, "custom resources of a first sync")
 	flag.IntVar(&s.Events, "events", 200_000, "events of a watch")
 	flag.IntVar(&s.EventPods, "event-pods", 10_000, "pods that the events are about")
 	flag.StringVar(&s.curve, "curve", "", "measure growth from 1,000 to 100,000 pods instead, and plot it into this SVG `file`")

@@ -25,11 +25,9 @@ type sizes struct {
 	share          []int
 }
 
-var full = sizes{minutes: 60, rounds: 10, share: []int{1, 5, 20}}
+var full = sizes{nodes: 1000, perNode: 30, minutes: 60, rounds: 10, share: []int{1, 5, 20}}
 
 func main() {
-	flag.IntVar(&full.nodes, "agents", 1000, "agents, one for each node")
-	flag.IntVar(&full.perNode, "pods", 30, "pods of each node")
 	flag.IntVar(&full.rate, "rate", 200, "pods that are replaced a second, until the churn of an hour is written")
 	harness.Main(5, harness.Roles{"serve": harness.Acts(cluster.Serve), "agents": harness.Acts(beAgents), "agent": harness.Acts(beOne)}, measure)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 
 	"github.com/tributary-go/tributary/bench/harness"
@@ -21,13 +20,9 @@ type world struct {
 	Control  string // of the server
 }
 
-var full = world{Size: 10_000}
+var full = world{Secrets: 33_493, Size: 10_000, Referred: 50, Names: 10_000, Nodes: 50_000}
 
 func main() {
-	flag.IntVar(&full.Secrets, "secrets", 33_493, "Secrets on the server")
-	flag.IntVar(&full.Referred, "referred", 50, "Secrets that are referred to")
-	flag.IntVar(&full.Nodes, "nodes", 50_000, "Nodes on the server, of which one is read")
-	flag.IntVar(&full.Names, "names", 10_000, "names of the first table")
 	harness.Main(3, harness.Roles{"serve": harness.Acts(serve), "read": harness.Measures(read)}, measure)
 }
 

@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"sync/atomic"
 	"time"
 
 	"github.com/tributary-go/tributary/bench/cluster"
@@ -73,41 +69,44 @@ func (c slowClient) start(ctx context.Context, server, version string) (stop fun
 	if c.none {
 		return func() float64 { return 0 }
 	}
-	conn := harness.Must((&net.Dialer{}).DialContext(ctx, "tcp", harness.Must(url.Parse(server)).Host))
-	harness.Check(conn.(*net.TCPConn).SetReadBuffer(16 << 10))
-	stream := conn
-	if c.secure {
-		stream = tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+	client := harness.Client(false)
+	client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err == nil {
+			err = conn.(*net.TCPConn).SetReadBuffer(16 << 10)
+		}
+		return conn, err
 	}
-	r := harness.Must(http.NewRequestWithContext(ctx, http.MethodGet, server+"/api/v1/pods?watch=1&timeoutSeconds=3000&resourceVersion="+version, nil))
-	r.Header.Set("Accept", harness.Watch)
-	r.Header.Set("Authorization", "Bearer slow")
-	harness.Check(r.Write(stream))
-	var over atomic.Bool
-	quit := make(chan struct{})
+	body := watch(ctx, client, server, version, "", "slow")
+	quit, over := make(chan struct{}), make(chan struct{})
 	go func() {
-		for c.interval > 0 {
-			select {
-			case <-time.After(c.interval):
-			case <-quit:
-				return
+		defer close(over)
+		for {
+			var next <-chan time.Time // never, if none is read
+			if c.interval > 0 {
+				next = time.After(c.interval)
 			}
-			if _, err := io.ReadFull(stream, make([]byte, 1)); err != nil {
-				over.Store(true)
+			select {
+			case <-next:
+				if _, err := io.ReadFull(body, make([]byte, 1)); err != nil {
+					return
+				}
+			case <-quit:
+				// What the kernel holds is read: behind it is the end, if the server has ended the
+				// watch.
+				_, _ = io.Copy(io.Discard, body)
 				return
 			}
 		}
 	}()
 	return func() float64 {
+		defer body.Close()
 		close(quit)
-		// What the kernel holds is read: behind it is the end, if the server has ended the watch.
-		_ = stream.SetReadDeadline(time.Now().Add(3 * time.Second))
-		_, err := io.Copy(io.Discard, stream)
-		_ = stream.Close()
-		var timeout net.Error
-		if over.Load() || err == nil || !errors.As(err, &timeout) || !timeout.Timeout() {
+		select {
+		case <-over:
 			return 1
+		case <-time.After(3 * time.Second):
+			return 0
 		}
-		return 0
 	}
 }

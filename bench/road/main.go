@@ -1,5 +1,5 @@
-// The command road counts the code that one event runs: the functions, files, statements and lock
-// acquisitions between the bytes of a watch and the program's handler.
+// The command road counts the code that one event runs: the functions, files and lock acquisitions
+// between the bytes of a watch and the program's handler.
 //
 //	go run -C bench ./road                 # a table of all roads
 //	go run -C bench ./road -v handler      # one road, with its functions, and each lock's line
@@ -109,8 +109,8 @@ func command(ctx context.Context, name string, args ...string) string {
 // print writes a table of the roads, and what ran on each if it is verbose.
 func print(chosen []road, verbose bool) {
 	table := harness.Table{Lead: "road", Columns: []harness.Column{
-		harness.Col("functions", "%.0f", "functions"), harness.Col("files", "%.0f", "files"), harness.Col("statements", "%.0f", "statements"),
-		harness.Col("locks", "%.0f", "locks"), harness.Col("functions of apimachinery", "%.0f", "below"),
+		harness.Col("functions", "%.0f", "functions"), harness.Col("files", "%.0f", "files"), harness.Col("locks", "%.0f", "locks"),
+		harness.Col("functions of apimachinery", "%.0f", "below"),
 	}}
 	table.Begin("")
 	for _, r := range chosen {
@@ -135,7 +135,7 @@ func parseGoals(most string) (goals, error) {
 		name, value, _ := strings.Cut(goal, "=")
 		n, err := strconv.Atoi(value)
 		if _, known := (part{}).measures()[name]; most != "" && (err != nil || !known) {
-			return nil, fmt.Errorf("-most: %q is no goal such as functions=130, files=30, statements=2000 or locks=12", goal)
+			return nil, fmt.Errorf("-most: %q is no goal such as functions=130, files=30 or locks=12", goal)
 		}
 		if most != "" {
 			g[name] = n
