@@ -76,16 +76,9 @@ func (t informerTable) measure(ctx context.Context, s settings) {
 	table := harness.Table{Lead: "| ", Columns: t.columns, Noise: 0.5}
 	table.Begin(t.name, t.note)
 	for _, r := range t.rows {
-		a, b := r.measure, r.measure
-		a.Library, b.Library = ours, clientGo
-		medians := s.inform(ctx, a, b)
-		table.Row(medians[0], r.name, ours)
-		table.Row(medians[1], r.name, clientGo)
-		table.Ratio(medians[0], medians[1], r.name, "**ours / client-go's**")
+		table.Compare(s.Repeat, []string{ours, clientGo}, func(library string) harness.Figures {
+			r.measure.Library = library
+			return harness.Measure(ctx, "inform", r.measure)
+		}, r.name)
 	}
-}
-
-// inform makes measurements by turns, each in a process of its own.
-func (s settings) inform(ctx context.Context, measurements ...informing) []harness.Figures {
-	return harness.ByTurns(s.Repeat, measurements, func(m informing) harness.Figures { return harness.Measure(ctx, "inform", m) })
 }

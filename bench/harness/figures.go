@@ -172,6 +172,17 @@ func Rows[S any](t Table, subjects []S, medians []Figures) {
 	}
 }
 
+// Compare measures ours and theirs by turns, and prints a row of each and one of their ratio, behind
+// the lead. It returns their medians.
+func (t Table) Compare(repeat int, names []string, measure func(name string) Figures, lead ...any) []Figures {
+	medians := ByTurns(repeat, names, measure)
+	for i, f := range medians {
+		t.Row(f, append(slices.Clip(lead), names[i])...)
+	}
+	t.Ratio(medians[0], medians[1], append(slices.Clip(lead), "**ours / theirs**")...)
+	return medians
+}
+
 // Ratio prints a row of ours to theirs.
 func (t Table) Ratio(ours, theirs Figures, lead ...any) {
 	t.line(lead, func(c Column) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -125,13 +124,8 @@ func (m measurement) row(ctx context.Context, s harness.Settings, name any) []ha
 }
 
 func (m measurement) rows(ctx context.Context, s harness.Settings, table harness.Table, lead ...any) []harness.Figures {
-	medians := harness.ByTurns(s.Repeat, libraries, func(library string) harness.Figures {
+	return table.Compare(s.Repeat, libraries, func(library string) harness.Figures {
 		m.Library = library
 		return harness.Measure(ctx, "informers", m)
-	})
-	for i, f := range medians {
-		table.Row(f, append(slices.Clip(lead), libraries[i])...)
-	}
-	table.Ratio(medians[0], medians[1], append(lead, "**ours / theirs**")...)
-	return medians
+	}, lead...)
 }
