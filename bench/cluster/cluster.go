@@ -74,7 +74,7 @@ func New(size Size) *Cluster {
 // Fill serves objects of a kind, which differ from those of package world.
 func Fill[T store.Object](api *apiserver.Server, kind string, count int, differ func(obj T, i int)) *collection.Collection[T] {
 	objects := apiserver.Serve(api, builtin.Of[T]())
-	of, _ := world.KindOf(kind)
+	of := world.KindOf(kind)
 	for i := range count {
 		obj := of.Object(i, 0, 0).(T)
 		obj.SetResourceVersion("")

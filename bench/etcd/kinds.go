@@ -47,15 +47,10 @@ var kinds = []kind{
 	inProtobuf[corev1.Pod](100_000, "Pod", corev1.SchemeGroupVersion.WithResource("pods"), builtin.Pods(),
 		func() runtime.Object { return &corev1.PodList{} }, world.Pods{PerSet: 50}.Kind("Pod").Object),
 	inProtobuf[coordinationv1.Lease](100_000, "Lease", coordinationv1.SchemeGroupVersion.WithResource("leases"), builtin.Of[*coordinationv1.Lease](),
-		func() runtime.Object { return &coordinationv1.LeaseList{} }, kindOf("Lease").Object),
+		func() runtime.Object { return &coordinationv1.LeaseList{} }, world.KindOf("Lease").Object),
 	inProtobuf[corev1.ConfigMap](5_000, "ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps"), builtin.Of[*corev1.ConfigMap](),
 		func() runtime.Object { return &corev1.ConfigMapList{} }, configMap),
 	widgets(50_000),
-}
-
-func kindOf(name string) world.Kind {
-	kind, _ := world.KindOf(name)
-	return kind
 }
 
 // changesPer is how many objects there are for each change of a watch.
@@ -94,11 +89,11 @@ const configMapSize = 100_000
 
 // noise is random text, of which each ConfigMap has a piece of its own.
 var noise = sync.OnceValue(func() string {
-	return kindOf("ConfigMap of 900 KB").Object(0, 0, 0).(*corev1.ConfigMap).Data["dashboard.json"]
+	return world.KindOf("ConfigMap of 900 KB").Object(0, 0, 0).(*corev1.ConfigMap).Data["dashboard.json"]
 })
 
 func configMap(i, version, state int) world.Object {
-	obj := &corev1.ConfigMap{ObjectMeta: kindOf("Secret").Object(i, version, 0).(*corev1.Secret).ObjectMeta}
+	obj := &corev1.ConfigMap{ObjectMeta: world.KindOf("Secret").Object(i, version, 0).(*corev1.Secret).ObjectMeta}
 	at := (i*7919 + state*104_729) % (len(noise()) - configMapSize)
 	obj.Data = map[string]string{"dashboard.json": noise()[at : at+configMapSize]}
 	return obj

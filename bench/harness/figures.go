@@ -172,8 +172,8 @@ func Rows[S any](t Table, subjects []S, medians []Figures) {
 	}
 }
 
-// Compare measures ours and theirs by turns, and prints a row of each and one of their ratio, behind
-// the lead. It returns their medians.
+// Compare measures ours and theirs by turns, and prints a row of each and one of their ratio,
+// behind the lead. It returns their medians.
 func (t Table) Compare(repeat int, names []string, measure func(name string) Figures, lead ...any) []Figures {
 	medians := ByTurns(repeat, names, measure)
 	for i, f := range medians {

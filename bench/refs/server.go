@@ -20,10 +20,7 @@ const namespace = "default"
 func secretName(i int) string { return fmt.Sprintf("secret-%05d", i) }
 
 // nodeName is the name of a Node as its kubelet reports it, with 25 images.
-func nodeName(i int) string {
-	kind, _ := objects.KindOf("Node")
-	return kind.Object(i, 0, 0).GetName()
-}
+func nodeName(i int) string { return objects.KindOf("Node").Object(i, 0, 0).GetName() }
 
 // serve is the process of the API server.
 func serve(ctx context.Context, w world) {
@@ -56,7 +53,8 @@ func serve(ctx context.Context, w world) {
 		},
 		"/churn": func(*http.Request) any { w.churn(secrets); return nil },
 	})
-	harness.Serving{TLS: true, Streams: 100, Counts: &counts}.Say(ctx, counted, control) // kube-apiserver's default
+	const streams = 100 // kube-apiserver's default
+	harness.Serving{TLS: true, Streams: streams, Counts: &counts}.Say(ctx, counted, control)
 }
 
 // churn changes the Secrets that are not referred to.

@@ -22,15 +22,10 @@ type kind struct {
 }
 
 var kinds = []kind{
-	{world.Pods{PerSet: 50}.Kind("Pod"), "pods of 8.2 KB", nil},
-	{worldKind(world.VariedPod), "pods that differ in more", []int{3, 20, 110}},
-	{worldKind("Pod of random strings"), "pods that do not repeat", []int{0, 3, 110, 1000, 10_000}},
-	{worldKind("Secret"), "Secrets of 4 KB", []int{0, 3, 110, 1000, 10_000}},
-}
-
-func worldKind(name string) world.Kind {
-	kind, _ := world.KindOf(name)
-	return kind
+	{world.KindOf("Pod"), "pods of 8.2 KB", nil},
+	{world.KindOf(world.VariedPod), "pods that differ in more", []int{3, 20, 110}},
+	{world.KindOf("Pod of random strings"), "pods that do not repeat", []int{0, 3, 110, 1000, 10_000}},
+	{world.KindOf("Secret"), "Secrets of 4 KB", []int{0, 3, 110, 1000, 10_000}},
 }
 
 func kindOf(name string) kind {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,18 +40,16 @@ type Codec struct {
 
 // CodecOf is that of the kind with this name: of pods, perSet of a ReplicaSet, if it is empty.
 func CodecOf(name string, perSet int, f Form) Codec {
-	kind, ok := KindOf(name)
-	switch {
-	case f == Tree:
+	if f == Tree {
 		object := Widget
 		if name == TreePod {
 			object = SmallPod
 		}
 		return Codec{f, "Widget", schema.GroupVersion{Group: "example.com", Version: "v1"}, "widgets", object, Kind{}.Order}
-	case !ok && !slices.Contains([]string{"", "Pod", WidgetKind, TreePod}, name):
-		panic(fmt.Sprintf("there is no kind %q", name)) // a row of our own
-	case !ok:
-		kind = Pods{PerSet: perSet}.Kind("Pod")
+	}
+	kind := Pods{PerSet: perSet}.Kind("Pod")
+	if name != "" && name != kind.Name {
+		kind = KindOf(name)
 	}
 	encode := func(object Object) ([]byte, error) { return object.Marshal() }
 	if f == JSON {
