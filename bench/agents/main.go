@@ -99,7 +99,9 @@ func bill(ctx context.Context, library string, n int) harness.Figures {
 	agents := make([]harness.Process, n)
 	defer func() {
 		for _, p := range agents {
-			p.Stop()
+			if p.Process != nil { // else it has failed to start
+				p.Stop()
+			}
 		}
 	}()
 	harness.AtOnce(n, n, func(i int) { agents[i] = harness.Start(ctx, "agent", agent{Library: library, URL: server.URL()}) })

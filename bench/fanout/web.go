@@ -147,14 +147,17 @@ func (l web) watch(ctx context.Context, client *http.Client, url string) {
 	if l.Writes == 0 {
 		return
 	}
-	harness.AtOnce(l.Clients+1, l.Clients+1, func(i int) {
-		if i == l.Clients {
-			harness.Do(ctx, fmt.Sprintf("%s/write?n=%d", url, l.Writes))
-			return
-		}
-		left := l.Writes
-		harness.Check(harness.ReadFrames(bodies[i], func([]byte) bool { left--; return left > 0 }))
-	})
+	read := make(chan error, 1)
+	go func() {
+		read <- harness.Try(func() {
+			harness.AtOnce(l.Clients, l.Clients, func(i int) {
+				left := l.Writes
+				harness.Check(harness.ReadFrames(bodies[i], func([]byte) bool { left--; return left > 0 }))
+			})
+		})
+	}()
+	harness.Do(ctx, fmt.Sprintf("%s/write?n=%d", url, l.Writes))
+	harness.Check(<-read)
 }
 
 // writesPerSecond leaves the clients, which share the processors, time to read.
