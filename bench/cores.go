@@ -9,17 +9,10 @@ import (
 	"github.com/tributary-go/tributary/bench/world"
 )
 
-// work is a row of the table of cores, on each number of cores.
-type work struct {
-	name, what, how string
-	objects         int
-	shuffled        bool
-}
-
 // measureCores prints ours beside client-go's reflector, asked in the same way, where both have 1,
 // 2 and 4 cores. The sending server has all cores. Lists come by key, as from an API server, and
 // shuffled.
-func measureCores(ctx context.Context, s settings) error {
+func measureCores(ctx context.Context, s settings) {
 	s.Events /= 4
 	table := harness.Table{Lead: "work | order | cores", Columns: []harness.Column{
 		harness.Col("ours: wall s", "%.2f", "wall"), harness.Col("CPU s", "%.2f", "cpu"),
@@ -29,32 +22,29 @@ func measureCores(ctx context.Context, s settings) error {
 	}}
 	table.Begin("cores", fmt.Sprintf("The reader has so many cores (`GOMAXPROCS`); %d objects, of a watch %d events over %d. %s.",
 		s.Pods, s.Events, s.EventPods, s.repetitions()))
-	for _, w := range []work{
-		{"first sync", "sync", "list", s.Pods, false},
-		{"first sync", "sync", "list", s.Pods, true},
-		{"first sync", "sync", "watchlist", s.Pods, false},
-		{"watch", "watch", "watchlist", s.EventPods, true},
+	for _, row := range []struct {
+		name, what, how string
+		shuffled        bool
+	}{
+		{"first sync", "sync", "list", false}, {"first sync", "sync", "list", true},
+		{"first sync", "sync", "watchlist", false}, {"watch", "watch", "watchlist", true},
 	} {
+		c := scenario{reading: s.reading(row.what, world.Protobuf), readers: []reader{{interned, row.how}, {clientGoReflector, row.how}}}
 		order := "by key"
-		if s.Shuffled = w.shuffled; w.shuffled {
+		if c.Shuffled = row.shuffled; c.Shuffled {
 			order = "shuffled"
 		}
 		var alone harness.Figures
-		for _, s.Cores = range []int{1, 2, 4} {
-			if s.Cores > runtime.NumCPU() {
+		for _, c.Cores = range []int{1, 2, 4} {
+			if c.Cores > runtime.NumCPU() {
 				break
 			}
-			c := scenario{what: w.what, form: world.Protobuf, objects: w.objects, perSet: s.PerSet, readers: []reader{{"tributary", w.how}, {"reflector", w.how}}}
-			medians, err := c.measure(ctx, s)
-			if err != nil {
-				return fmt.Errorf("%s, %d cores: %w", w.name, s.Cores, err)
-			}
+			medians := c.measure(ctx, s.Repeat)
 			f := medians[0].With("theirs.", medians[1])
-			if s.Cores == 1 {
+			if c.Cores == 1 {
 				alone = f
 			}
-			table.Row(f.With("alone.", alone), w.name+", "+w.how, order, s.Cores)
+			table.Row(f.With("alone.", alone), row.name+", "+row.how, order, c.Cores)
 		}
 	}
-	return nil
 }

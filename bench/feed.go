@@ -17,7 +17,7 @@ import (
 
 // feed is a source without a server and without decoding: it lists n pods and then brings as many
 // updates as it is told to, over the pods in turn. What an update costs, a copy of a pod, is the
-// same for both libraries, and is measured alone too. Not safe for concurrent use, but for next.
+// same for both libraries. Not safe for concurrent use, but for next.
 type feed struct {
 	pods    []*corev1.Pod
 	version int
@@ -26,18 +26,12 @@ type feed struct {
 }
 
 func newFeed(n int) *feed {
-	f := &feed{pods: make([]*corev1.Pod, n), version: n, next: make(chan int)}
-	for i := range f.pods {
-		f.pods[i] = &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: fmt.Sprint("team-", i/200), Name: fmt.Sprint("service-", i/50, "-", i), UID: types.UID(fmt.Sprint("uid-", i)),
-				ResourceVersion: strconv.Itoa(i + 1), Labels: map[string]string{"app": "web", "pod-template-hash": "6bdb5d5b8c"},
-			},
-			Spec: corev1.PodSpec{NodeName: fmt.Sprint("node-", i/110), Containers: []corev1.Container{{
-				Name: "web", Image: "registry.example/web:1", Args: []string{strings.Repeat("x", 1000)},
-			}}},
-			Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"},
-		}
+	f := &feed{pods: barePods(n), version: n, next: make(chan int)}
+	for i, pod := range f.pods {
+		pod.UID = types.UID(fmt.Sprint("uid-", i))
+		pod.Labels = map[string]string{"app": "web", "pod-template-hash": "6bdb5d5b8c"}
+		pod.Spec.Containers = []corev1.Container{{Name: "web", Image: "registry.example/web:1", Args: []string{strings.Repeat("x", 1000)}}}
+		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1"}
 	}
 	return f
 }

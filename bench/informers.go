@@ -27,8 +27,7 @@ func informerTables(s settings) []informerTable {
 	return []informerTable{
 		{
 			name: "informers, delivery",
-			note: fmt.Sprintf("Updates of %d pods, from the source until the last handler has returned from them; "+
-				"*the source alone* is in all figures of both.", s.EventPods),
+			note: fmt.Sprintf("Updates of %d pods, from the source until the last handler has returned from them.", s.EventPods),
 			rows: []row{
 				deliver("1 handler", 1, 0, s.Events), deliver("1 handler, an index", 1, 1, s.Events),
 				deliver("10 handlers", 10, 0, s.Events/2), deliver("100 handlers", 100, 0, s.Events/5),
@@ -73,35 +72,13 @@ func informerTables(s settings) []informerTable {
 	}
 }
 
-func (t informerTable) measure(ctx context.Context, s settings) error {
+func (t informerTable) measure(ctx context.Context, s settings) {
 	table := harness.Table{Lead: "| ", Columns: t.columns, Noise: 0.5}
 	table.Begin(t.name, t.note)
-	if m := t.rows[0].measure; m.What == "deliver" {
-		m.Library, m.Handlers = "source", 0
-		medians, err := s.inform(ctx, m)
-		if err != nil {
-			return err
-		}
-		delete(medians[0], "deliveries")
-		table.Row(medians[0], "the source alone", "")
-	}
 	for _, r := range t.rows {
-		ours, theirs := r.measure, r.measure
-		ours.Library, theirs.Library = "tributary", "client-go"
-		medians, err := s.inform(ctx, ours, theirs)
-		if err != nil {
-			return err
-		}
-		table.Row(medians[0], r.name, "tributary")
-		table.Row(medians[1], r.name, "client-go")
-		table.Ratio(medians[0], medians[1], r.name, "**ours / client-go's**")
+		table.Compare(s.Repeat, []string{ours, clientGo}, func(library string) harness.Figures {
+			r.measure.Library = library
+			return harness.Measure(ctx, "inform", r.measure)
+		}, r.name)
 	}
-	return nil
-}
-
-// inform makes measurements by turns, each in a process of its own.
-func (s settings) inform(ctx context.Context, measurements ...informing) ([]harness.Figures, error) {
-	return harness.ByTurns(s.Repeat, measurements, func(m informing) (harness.Figures, error) {
-		return harness.Measure(ctx, "inform", m)
-	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -16,7 +15,7 @@ import (
 
 // informing is one measurement of one library's informer, the task of a process.
 type informing struct {
-	Library  string // tributary, client-go, or source: what the input alone costs
+	Library  string
 	What     string // deliver, add, read or stall
 	Handlers int
 	Indexes  int
@@ -27,14 +26,10 @@ type informing struct {
 }
 
 // inform measures, for five minutes at most.
-func inform(ctx context.Context, m informing) (harness.Figures, error) {
+func inform(ctx context.Context, m informing) harness.Figures {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	what := map[string]func(context.Context) (harness.Figures, error){"deliver": m.deliver, "add": m.add, "read": m.read, "stall": m.stall}[m.What]
-	if what == nil {
-		return nil, fmt.Errorf("unknown measurement of informers %q", m.What)
-	}
-	return what(ctx)
+	return map[string]func(context.Context) harness.Figures{"deliver": m.deliver, "add": m.add, "read": m.read, "stall": m.stall}[m.What](ctx)
 }
 
 // counted is a handler that counts, and says when it has come to its goal.
@@ -52,16 +47,9 @@ func (c *counted) handle(p *corev1.Pod) {
 // deliver is updates from the source until the last of the handlers has returned from them. They
 // come in bursts of 1,000, which is within our ring: every handler is told every one, and the
 // process fails otherwise.
-func (m informing) deliver(ctx context.Context) (harness.Figures, error) {
+func (m informing) deliver(ctx context.Context) harness.Figures {
 	const burst = 1000
-	f := newFeed(m.Pods)
-	if m.Library == "source" {
-		all := harness.Begin(m.Library + "-" + m.What)
-		for range m.Events {
-			f.update()
-		}
-		return m.perEvent(all), nil
-	}
+	source := newFeed(m.Pods)
 	var reached sync.WaitGroup
 	reached.Add(m.Handlers)
 	handlers := make([]*counted, m.Handlers)
@@ -70,10 +58,7 @@ func (m informing) deliver(ctx context.Context) (harness.Figures, error) {
 		handlers[k] = &counted{goal: m.Pods, reached: &reached}
 		handles[k] = handlers[k].handle
 	}
-	_, stop, err := launch(ctx, m.Library, f, m.Indexes, handles...)
-	if err != nil {
-		return nil, err
-	}
+	_, stop := launch(ctx, m.Library, source, m.Indexes, handles...)
 	defer stop()
 	reached.Wait() // the initial lists
 	runtime.GC()
@@ -85,30 +70,21 @@ func (m informing) deliver(ctx context.Context) (harness.Figures, error) {
 		for _, h := range handlers { // all are idle
 			h.goal += n
 		}
-		f.next <- n
+		source.next <- n
 		reached.Wait()
 	}
-	figures := m.perEvent(all)
-	figures["live"] = harness.Live() / 1e6
-	return figures, nil
-}
-
-func (m informing) perEvent(from *harness.Meter) harness.Figures {
-	f, events := from.End(), float64(m.Events)
+	f, events := all.End(), float64(m.Events)
 	return harness.Figures{
 		"wall": f["wall"] / events * 1e6, "cpu": f["cpu"] / events * 1e6, "allocs": f["allocs"] / events, "bytes": f["bytes"] / events,
-		"deliveries": events * float64(m.Handlers) / f["wall"],
+		"deliveries": events * float64(m.Handlers) / f["wall"], "live": harness.Live() / 1e6,
 	}
 }
 
 // add is a handler that is added to a running informer, until it has been told all objects: the
 // mean of ten.
-func (m informing) add(ctx context.Context) (harness.Figures, error) {
+func (m informing) add(ctx context.Context) harness.Figures {
 	const times = 10
-	i, stop, err := launch(ctx, m.Library, newFeed(m.Pods), m.Indexes)
-	if err != nil {
-		return nil, err
-	}
+	i, stop := launch(ctx, m.Library, newFeed(m.Pods), m.Indexes)
 	defer stop()
 	before := harness.Live()
 	all := harness.Begin(m.Library + "-" + m.What)
@@ -117,10 +93,7 @@ func (m informing) add(ctx context.Context) (harness.Figures, error) {
 		var reached sync.WaitGroup
 		reached.Add(1)
 		began := time.Now()
-		remove, err := i.add((&counted{goal: m.Pods, reached: &reached}).handle)
-		if err != nil {
-			return nil, err
-		}
+		remove := i.add((&counted{goal: m.Pods, reached: &reached}).handle)
 		reached.Wait()
 		took += time.Since(began)
 		remove()
@@ -129,63 +102,34 @@ func (m informing) add(ctx context.Context) (harness.Figures, error) {
 	return harness.Figures{
 		"wall": took.Seconds() / times * 1e3, "cpu": f["cpu"] / times * 1e3, "allocs": f["allocs"] / times, "bytes": f["bytes"] / times / 1e6,
 		"peak": (f["peak"] - before) / 1e6,
-	}, nil
+	}
 }
 
-// read is four readers beside a writer that wants to bring 5,000 updates a second.
-func (m informing) read(ctx context.Context) (harness.Figures, error) {
-	const readers, rate, period = 4, 5000, time.Second
+// read is four readers beside a writer.
+func (m informing) read(ctx context.Context) harness.Figures {
 	f := newFeed(m.Pods)
-	i, stop, err := launch(ctx, m.Library, f, 1)
-	if err != nil {
-		return nil, err
-	}
+	i, stop := launch(ctx, m.Library, f, 1)
 	defer stop()
-	read := func(int) int { return i.list() }
+	var found atomic.Int64
+	read := func(int) { found.Add(int64(i.list())) }
 	if m.Read == "ByIndex" {
-		read = func(k int) int { return i.byNode(fmt.Sprint("node-", k%(m.Pods/110))) }
+		read = func(k int) { found.Add(int64(i.byNode(fmt.Sprint("node-", k%(m.Pods/110))))) }
 	}
-	var reads, found atomic.Int64
-	var over atomic.Bool
-	var running sync.WaitGroup
 	runtime.GC()
 	all := harness.Begin(m.Library + "-" + m.What)
-	for k := range readers {
-		running.Go(func() {
-			for n := k; !over.Load(); n += 7919 {
-				found.Add(int64(read(n)))
-				reads.Add(1)
-			}
-		})
-	}
-	began, writes := time.Now(), 0
-	for elapsed := time.Duration(0); elapsed < period; elapsed = time.Since(began) {
-		due := int(rate*elapsed.Seconds()) - writes
-		if due < 1 {
-			time.Sleep(100 * time.Microsecond)
-			continue
-		}
-		for range min(due, 50) {
-			f.next <- 1
-			writes++
-		}
-	}
-	took := time.Since(began).Seconds()
-	over.Store(true)
-	running.Wait()
+	reads, writes, took := beside(4, time.Second, read, func(int) { f.next <- 1 })
+	spent := all.End()
 	if found.Load() == 0 {
-		return nil, errors.New("the readers found nothing")
+		harness.Fail("the readers found nothing")
 	}
-	count := float64(reads.Load())
-	figures := all.End()
 	return harness.Figures{
-		"reads": count / took, "writes": float64(writes) / took, "cpu": figures["cpu"] / count * 1e6, "bytes": figures["bytes"] / count, "peak": figures["peak"] / 1e6,
-	}, nil
+		"reads": reads / took, "writes": writes / took, "cpu": spent["cpu"] / reads * 1e6, "bytes": spent["bytes"] / reads, "peak": spent["peak"] / 1e6,
+	}
 }
 
 // stall is updates while one handler keeps up and, where Stalled, another one sleeps through them
 // all; then it wakes and must come to know the newest version of every pod.
-func (m informing) stall(ctx context.Context) (harness.Figures, error) {
+func (m informing) stall(ctx context.Context) harness.Figures {
 	f := newFeed(m.Pods)
 	f.deep = true
 	last := fmt.Sprint(m.Pods + m.Events)
@@ -218,10 +162,7 @@ func (m informing) stall(ctx context.Context) (harness.Figures, error) {
 	} else {
 		close(asleep)
 	}
-	_, stop, err := launch(ctx, m.Library, f, 0, handlers...)
-	if err != nil {
-		return nil, err
-	}
+	_, stop := launch(ctx, m.Library, f, 0, handlers...)
 	listed.Wait()
 	before := harness.Live()
 	all := harness.Begin(m.Library + "-" + m.What)
@@ -244,9 +185,9 @@ func (m informing) stall(ctx context.Context) (harness.Figures, error) {
 		case told := <-knows:
 			figures["told"], figures["after"] = float64(told), time.Since(began).Seconds()*1e3
 		case <-ctx.Done():
-			return nil, errors.New("the handler that slept does not come to know the newest versions")
+			harness.Fail("the handler that slept does not come to know the newest versions")
 		}
 	}
 	stop()
-	return figures, nil
+	return figures
 }

@@ -21,9 +21,8 @@ const lessIsWorse = "watch.rate"
 
 // measureKinds prints one row of ratios for each kind: ours, in its default form, to client-go's.
 // The last row has the worst of each column.
-func measureKinds(ctx context.Context, s settings) error {
+func measureKinds(ctx context.Context, s settings) {
 	s.Pods = max(100, s.Pods/5)
-	s.Widgets = s.Pods
 	table := harness.Table{Lead: "kind | B/object", Columns: ratios}
 	table.Begin("kinds", fmt.Sprintf("Ours to client-go's reflector, both with a watch list; *plain* is ours without sharing. %d objects, of which each "+
 		"changes twice; of the large kinds a hundredth, and 30 changes of each. %s.", s.Pods, s.repetitions()))
@@ -32,10 +31,9 @@ func measureKinds(ctx context.Context, s settings) error {
 		if s.Kind != "" && s.Kind != kind.Name {
 			continue
 		}
-		size, f, err := s.measureKind(ctx, kind)
-		if err != nil {
-			return fmt.Errorf("%s: %w", kind.Name, err)
-		}
+		var size int
+		var f harness.Figures
+		harness.Within(kind.Name, func() { size, f = s.measureKind(ctx, kind) })
 		table.Row(f, kind.Name, size)
 		delete(f, "shared")
 		if worst == nil {
@@ -48,29 +46,22 @@ func measureKinds(ctx context.Context, s settings) error {
 		}
 	}
 	table.Row(worst, "**worst**", "")
-	return nil
 }
 
 // measureKind returns the size of an object on the wire, and its ratios.
-func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, ratios harness.Figures, err error) {
-	s.Kind, s.Events = kind.Name, 2*s.Pods
+func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, ratios harness.Figures) {
+	c := scenario{readers: []reader{{interned, "watchlist"}, {plain, "watchlist"}, {clientGoReflector, "watchlist"}}}
+	c.reading = reading{Form: world.Protobuf, Kind: kind.Name, PerSet: s.PerSet, Objects: s.Pods, Events: 2 * s.Pods}
 	if kind.Large {
-		s.Pods /= 100
-		s.Events = 30 * s.Pods
+		c.Objects /= 100
+		c.Events = 30 * c.Objects
 	}
-	s.EventPods = s.Pods
-	form := world.Protobuf
 	if kind.Name == world.WidgetKind {
-		form = world.Tree
+		c.Form = world.Tree
 	}
 	ratios = harness.Figures{}
-	for _, what := range []string{"sync", "watch"} {
-		c := scenario{what: what, form: form, objects: s.Pods, perSet: s.PerSet,
-			readers: []reader{{"tributary", "watchlist"}, {"tributary-plain", "watchlist"}, {"reflector", "watchlist"}}}
-		medians, err := c.measure(ctx, s)
-		if err != nil {
-			return 0, nil, err
-		}
+	for _, c.What = range []string{"sync", "watch"} {
+		what, medians := c.What, c.measure(ctx, s.Repeat)
 		ours, plain, theirs := medians[0], medians[1], medians[2]
 		for _, name := range []string{"wall", "cpu", "peak", "live"} {
 			ratios[what+"."+name] = ours[name] / theirs[name]
@@ -79,5 +70,5 @@ func (s settings) measureKind(ctx context.Context, kind world.Kind) (size int, r
 		ratios["shared"] = ours["shared"]
 	}
 	ratios[lessIsWorse] = 1 / ratios["watch.wall"]
-	return len(world.CodecOf(s.Kind, s.PerSet, form).Object(0, 0, 0)), ratios, nil
+	return len(world.CodecOf(c.Kind, c.PerSet, c.Form).Object(0, 0, 0)), ratios
 }

@@ -3,7 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
+	"sync/atomic"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
+	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
@@ -25,18 +28,38 @@ import (
 	"github.com/tributary-go/tributary/store/packed/zstd"
 )
 
+// The libraries, and the stores of ours: atRest has objects as bytes; coded has a code for texts,
+// too.
+const (
+	interned          = "tributary"
+	plain             = "tributary-plain" // without sharing
+	atRest            = "packed"
+	coded             = "packed-zstd"
+	clientGoReflector = "reflector"
+	clientGoInformer  = "informer"
+)
+
+// copied is a library's copy of the collection.
+type copied struct {
+	run     func(ctx context.Context)
+	version func() string  // of the copy
+	shared  func() float64 // of the wire's bytes, which were not decoded again; nil: unknown
+	keys    func() []string
+	get     func(key string) (found bool)
+	all     func() (found int) // reads all objects
+	// indexed adds an index of namespaces, and returns a function that reads the objects of one.
+	indexed func() (read func(namespace string) (found int))
+}
+
 // open makes the library's copy.
-func (r reading) open() (copied, error) {
+func (r reading) open() copied {
 	c := world.CodecOf(r.Kind, 0, r.Form)
 	config := &rest.Config{Host: r.URL, QPS: -1}
 	if r.Kubeconfig != "" {
-		var err error
-		if config, err = clientConfig(r.Kubeconfig); err != nil {
-			return nil, err
-		}
+		config = clientConfig(r.Kubeconfig)
 	}
 	config.ContentType = r.Form.ContentType()
-	if r.Library == "reflector" || r.Library == "informer" {
+	if r.Library == clientGoReflector || r.Library == clientGoInformer {
 		return r.clientGo(config, c)
 	}
 	var options []listwatch.Option
@@ -46,14 +69,10 @@ func (r reading) open() (copied, error) {
 	if r.How == "list" {
 		options = append(options, listwatch.WithoutWatchList())
 	}
-	if r.Library == "tributary-plain" {
+	if r.Library == plain {
 		options = append(options, listwatch.WithoutSharing())
 	}
-	client, err := listwatch.NewRESTClient(config, c.Version)
-	if err != nil {
-		return nil, err
-	}
-	return openers[c.Resource](client, c.Resource, r, options...), nil
+	return openers[c.Resource](harness.Must(listwatch.NewRESTClient(config, c.Version)), c.Resource, r, options...)
 }
 
 // openers make our copy of each resource.
@@ -79,17 +98,31 @@ func opened[O any, T interface {
 		newStore = zstd.New[O, T]
 	}
 	if r.Handler != "" {
-		return newHandled(source, isAtRest, r.Handler, newStore)
+		var options []informer.Option
+		if isAtRest {
+			options = append(options, informer.WithStore(newStore))
+		}
+		return handledCopy(informer.New(source, options...), r.Handler)
 	}
 	if isAtRest {
-		return newPacked(source, newStore())
+		st := newStore()
+		c := copyOf(st, reflector.New(source.Encoded(), st.Encoded()).Run)
+		c.get = func(key string) (found bool) { _, found = st.Get(key); return found }
+		return c
 	}
 	var indexes []store.AnyIndex[T]
 	if r.Indexed {
 		indexes = append(indexes, store.NewIndex("namespace", func(obj T) []string { return []string{obj.GetNamespace()} }),
 			store.NewIndex("node", func(obj T) []string { return nodeOf(obj) }))
 	}
-	return newOurs(source, indexes...)
+	st := store.NewIndexer(indexes...)
+	c := copyOf(st, reflector.New(source, st).Run)
+	c.get = func(key string) (found bool) { _, found = st.Get(key); return found }
+	c.shared = func() float64 {
+		s := source.Sharing()
+		return float64(s.Shared) / float64(max(1, s.Bytes))
+	}
+	return c
 }
 
 // nodeOf has the value of the second index of pods, besides the namespace.
@@ -100,35 +133,44 @@ func nodeOf(obj any) []string {
 	return nil
 }
 
-type ours[T store.Object] struct {
-	source    *listwatch.ListWatch[T]
-	store     *store.Indexer[T]
-	reflector *reflector.Reflector[T]
+// copyOf is ours in a store.
+func copyOf[T store.Object](st interface {
+	Snapshot() store.Snapshot[T]
+	ResourceVersion() string
+	AddIndexes(...store.AnyIndex[T])
+}, run func(context.Context) error) copied {
+	return copied{
+		run:     func(ctx context.Context) { _ = run(ctx) },
+		version: st.ResourceVersion,
+		keys:    func() []string { return slices.Collect(st.Snapshot().Keys()) },
+		all: func() (n int) {
+			for _, obj := range st.Snapshot().All() {
+				n += named(obj)
+			}
+			return n
+		},
+		indexed: func() func(string) int {
+			st.AddIndexes(store.ByNamespace[T]())
+			snapshot := st.Snapshot()
+			return func(namespace string) (n int) {
+				for obj := range snapshot.InNamespace(namespace) {
+					n += named(obj)
+				}
+				return n
+			}
+		},
+	}
 }
 
-func newOurs[T store.Object](source *listwatch.ListWatch[T], indexes ...store.AnyIndex[T]) *ours[T] {
-	st := store.NewIndexer(indexes...)
-	return &ours[T]{source: source, store: st, reflector: reflector.New(source, st)}
-}
-
-func (o *ours[T]) run(ctx context.Context) { _ = o.reflector.Run(ctx) }
-func (o *ours[T]) version() string         { return o.store.ResourceVersion() }
-func (o *ours[T]) len() int                { return o.store.Snapshot().Len() }
-func (o *ours[T]) shared() float64 {
-	s := o.source.Sharing()
-	return float64(s.Shared) / float64(max(1, s.Bytes))
-}
+// named reads an object, and counts it.
+func named(obj metav1.Object) int { return min(1, len(obj.GetName())) }
 
 // clientGo makes client-go's, of a Reflector into a Store or a SharedIndexInformer.
-func (r reading) clientGo(config *rest.Config, c world.Codec) (copied, error) {
+func (r reading) clientGo(config *rest.Config, c world.Codec) copied {
 	var source cache.ListerWatcher
 	var example runtime.Object
 	if r.Form == world.Tree {
-		client, err := dynamic.NewForConfig(config)
-		if err != nil {
-			return nil, err
-		}
-		widgets := client.Resource(c.Version.WithResource(c.Resource))
+		widgets := harness.Must(dynamic.NewForConfig(config)).Resource(c.Version.WithResource(c.Resource))
 		example = &unstructured.Unstructured{Object: map[string]any{"apiVersion": c.Version.String(), "kind": c.Kind}}
 		source = &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -137,52 +179,130 @@ func (r reading) clientGo(config *rest.Config, c world.Codec) (copied, error) {
 			WatchFuncWithContext: widgets.Watch,
 		}
 	} else {
-		config.GroupVersion, config.NegotiatedSerializer = &c.Version, scheme.Codecs.WithoutConversion()
-		config.APIPath, _, _ = strings.Cut(strings.TrimPrefix(c.Path(), "/"), "/")
-		client, err := rest.RESTClientFor(config)
-		if err != nil {
-			return nil, err
-		}
-		if example, err = scheme.Scheme.New(c.Version.WithKind(c.Kind)); err != nil {
-			return nil, err
-		}
-		source = cache.NewListWatchFromClient(client, c.Resource, "", fields.Everything())
+		example = harness.Must(scheme.Scheme.New(c.Version.WithKind(c.Kind)))
+		source = cache.NewListWatchFromClient(harness.RESTClient(config, c.Version), c.Resource, "", fields.Everything())
 	}
 	indexes := cache.Indexers{}
 	if r.Indexed {
 		indexes = cache.Indexers{"namespace": cache.MetaNamespaceIndexFunc, "node": func(obj any) ([]string, error) { return nodeOf(obj), nil }}
 	}
-	if r.Handler != "" {
-		return newClientGoHandled(cache.NewSharedIndexInformer(source, example, 0, indexes), r.Handler)
-	}
-	if r.Library == "informer" {
-		return clientGoInformer{cache.NewSharedIndexInformer(source, example, 0, indexes)}, nil
+	if r.Library == clientGoInformer || r.Handler != "" {
+		i := cache.NewSharedIndexInformer(source, example, 0, indexes)
+		if r.Handler != "" {
+			return clientGoHandledCopy(i, r.Handler)
+		}
+		return clientGoCopy(i.GetIndexer(), i.RunWithContext, func() string {
+			if !i.HasSynced() { // its reflector is ahead of its store
+				return ""
+			}
+			return i.LastSyncResourceVersion()
+		})
 	}
 	st := cache.NewIndexer(cache.MetaNamespaceKeyFunc, indexes)
-	return clientGoReflector{cache.NewReflectorWithOptions(source, example, st, cache.ReflectorOptions{}), st}, nil
+	reflector := cache.NewReflectorWithOptions(source, example, st, cache.ReflectorOptions{})
+	return clientGoCopy(st, reflector.RunWithContext, reflector.LastSyncResourceVersion)
 }
 
-type clientGoInformer struct{ cache.SharedIndexInformer }
-
-func (i clientGoInformer) run(ctx context.Context) { i.RunWithContext(ctx) }
-func (i clientGoInformer) version() string {
-	if !i.HasSynced() { // its reflector is ahead of its store
-		return ""
+func clientGoCopy(st cache.Indexer, run func(context.Context), version func() string) copied {
+	read := func(objs []any) (n int) {
+		for _, obj := range objs {
+			n += named(obj.(metav1.Object))
+		}
+		return n
 	}
-	return i.LastSyncResourceVersion()
+	return copied{
+		run: run, version: version, keys: st.ListKeys,
+		get: func(key string) (found bool) { _, found, _ = st.GetByKey(key); return found },
+		all: func() int { return read(st.List()) },
+		indexed: func() func(string) int {
+			harness.Check(st.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}))
+			return func(namespace string) int { return read(harness.Must(st.ByIndex(cache.NamespaceIndex, namespace))) }
+		},
+	}
 }
-func (i clientGoInformer) len() int        { return len(i.GetStore().ListKeys()) }
-func (i clientGoInformer) shared() float64 { return 0 }
 
-type clientGoReflector struct {
-	*cache.Reflector
-	store cache.Indexer
+// handling is the part of each event that a handler of an informer reads.
+type handling string
+
+const (
+	byKey      handling = "key"
+	byMetadata handling = "metadata" // the labels of the new object
+	wholly     handling = "whole"    // the objects before and after
+)
+
+// seen counts, so that no read is for nothing.
+type seen struct{ atomic.Int64 }
+
+func (s *seen) labels(obj metav1.Object) { s.Add(int64(len(obj.GetLabels()))) }
+
+func (s *seen) both(before, after metav1.Object) {
+	s.Add(int64(len(after.GetName())))
+	if before != nil {
+		s.Add(int64(len(before.GetName())))
+	}
 }
 
-func (c clientGoReflector) run(ctx context.Context) { c.RunWithContext(ctx) }
-func (c clientGoReflector) version() string         { return c.LastSyncResourceVersion() }
-func (c clientGoReflector) len() int                { return len(c.store.ListKeys()) }
-func (c clientGoReflector) shared() float64         { return 0 }
+// handledCopy is ours with a handler. Its version is empty until the handler is told all of it.
+func handledCopy[T store.Object](i *informer.Informer[T], how handling) copied {
+	var seen seen
+	var handler *informer.Handler[T]
+	switch how {
+	case byKey:
+		handler = harness.Must(i.AddMetaHandler(func(e informer.Event[store.Object]) { seen.Add(int64(len(e.Key))) }))
+	case byMetadata:
+		handler = harness.Must(i.AddMetaHandler(func(e informer.Event[store.Object]) { seen.labels(e.Object()) }))
+	default:
+		handler = harness.Must(i.AddHandler(func(e informer.Event[T]) {
+			if e.Type == informer.Updated {
+				seen.both(e.Old, e.New)
+			}
+		}))
+	}
+	return copied{
+		run:  func(ctx context.Context) { _ = i.Run(ctx) },
+		keys: func() []string { return slices.Collect(i.Snapshot().Keys()) },
+		version: func() string {
+			if version := i.Snapshot().ResourceVersion(); handler.CaughtUp() {
+				return version
+			}
+			return ""
+		},
+	}
+}
+
+// clientGoHandledCopy is client-go's with a handler. Its version is that of the last update.
+func clientGoHandledCopy(i cache.SharedIndexInformer, how handling) copied {
+	var seen seen
+	var told atomic.Pointer[string]
+	first := world.Version(firstVersion)
+	told.Store(&first)
+	handle := func(before, after any) {
+		switch obj := after.(metav1.Object); how {
+		case byKey:
+			key, _ := cache.MetaNamespaceKeyFunc(after)
+			seen.Add(int64(len(key)))
+		case byMetadata:
+			seen.labels(obj)
+		default:
+			old, _ := before.(metav1.Object)
+			seen.both(old, obj)
+		}
+	}
+	handler := harness.Must(i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { handle(nil, obj) },
+		UpdateFunc: func(before, after any) {
+			handle(before, after)
+			version := after.(metav1.Object).GetResourceVersion()
+			told.Store(&version)
+		},
+	}))
+	return clientGoCopy(i.GetIndexer(), i.RunWithContext, func() string {
+		if !handler.HasSynced() {
+			return ""
+		}
+		return *told.Load()
+	})
+}
 
 // env has the variables of the process of a reading.
 func (r reading) env() []string {

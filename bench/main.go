@@ -8,14 +8,12 @@ import (
 	"github.com/tributary-go/tributary/bench/harness"
 )
 
-// settings say how much is measured. They are the task of a server, too.
+// settings say how much is measured.
 type settings struct {
 	harness.Settings
 	Pods, PerSet, Widgets int
 	Kind                  string // of the built-in objects
 	Events, EventPods     int
-	Cores                 int  // of a reader; 0: all
-	Shuffled              bool // objects come in no order
 
 	curve      string
 	kubeconfig string // of a real cluster
@@ -24,41 +22,37 @@ type settings struct {
 }
 
 func main() {
-	s := settings{growth: []int{1_000, 10_000, 50_000, 100_000}}
+	s := settings{PerSet: 50, Widgets: 50_000, growth: []int{1_000, 10_000, 50_000, 100_000}}
 	flag.IntVar(&s.Pods, "pods", 50_000, "pods of a first sync and of a relist")
-	flag.IntVar(&s.PerSet, "per-set", 50, "pods of each ReplicaSet")
 	flag.StringVar(&s.Kind, "kind", "", "the kind of the built-in objects in place of pods; the table of kinds has this row only")
-	flag.IntVar(&s.Widgets, "widgets", 50_000, "custom resources of a first sync")
 	flag.IntVar(&s.Events, "events", 200_000, "events of a watch")
 	flag.IntVar(&s.EventPods, "event-pods", 10_000, "pods that the events are about")
-	flag.IntVar(&s.Cores, "cores", 0, "the number of cores that a reader has; 0: all")
-	flag.BoolVar(&s.Shuffled, "shuffled", false, "objects come in no order, and not by key")
 	flag.StringVar(&s.curve, "curve", "", "measure growth from 1,000 to 100,000 pods instead, and plot it into this SVG `file`")
 	flag.StringVar(&s.kubeconfig, "kubeconfig", "", "measure a first sync of the pods of the cluster in this `file` instead")
 	flag.BoolVar(&s.fill, "fill", false, "create -pods pods in that cluster first, which should be a test's")
 	harness.Main(3, harness.Roles{
 		"serve": harness.Acts(serve), "read": harness.Measures(read), "inform": harness.Measures(inform),
 		"latency": harness.Measures(follow), "few": harness.Measures(fillFew), "stores": harness.Acts(measureStores),
-	}, func(ctx context.Context, given harness.Settings) error {
+	}, func(ctx context.Context, given harness.Settings) {
 		if s.Settings = given; s.Quick {
 			s.growth = []int{200, 1_000}
 			s.Pods, s.Widgets, s.Events, s.EventPods = 1000, 500, 2000, 200
 		}
 		switch {
 		case s.kubeconfig != "":
-			return measureCluster(ctx, s)
+			measureCluster(ctx, s)
 		case s.curve != "":
-			return measureGrowth(ctx, s)
+			measureGrowth(ctx, s)
+		default:
+			s.Each(ctx, parts(s)...)
 		}
-		return measureAll(ctx, s)
 	})
 }
 
-// measureAll measures what the settings want.
-func measureAll(ctx context.Context, s settings) error {
-	var parts []harness.Part
-	add := func(name string, measure func(context.Context, settings) error) {
-		parts = append(parts, harness.Part{Name: name, Measure: func(ctx context.Context, _ harness.Settings) error { return measure(ctx, s) }})
+// parts are what the settings want.
+func parts(s settings) (parts []harness.Part) {
+	add := func(name string, measure func(context.Context, settings)) {
+		parts = append(parts, harness.Part{Name: name, Measure: func(ctx context.Context, _ harness.Settings) { measure(ctx, s) }})
 	}
 	for _, c := range scenarios(s) {
 		add(c.name, c.printed)
@@ -74,14 +68,8 @@ func measureAll(ctx context.Context, s settings) error {
 		add(t.name, t.measure)
 	}
 	add("latency", measureLatency)
-	add("stores", func(ctx context.Context, s settings) error { return harness.Run(ctx, "stores", s) })
-	return s.Each(ctx, parts...)
-}
-
-// rarely has a third of the repetitions, and a quarter of the events.
-func (s settings) rarely() settings {
-	s.Repeat, s.Events = (s.Repeat+2)/3, s.Events/4
-	return s
+	add("stores", func(ctx context.Context, s settings) { harness.Print(ctx, "stores", s) })
+	return parts
 }
 
 // repetitions names the runs that make a figure.

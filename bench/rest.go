@@ -10,110 +10,14 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
-
 	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
-	"github.com/tributary-go/tributary/listwatch"
-	"github.com/tributary-go/tributary/reflector"
-	"github.com/tributary-go/tributary/store"
-	"github.com/tributary-go/tributary/store/packed"
 )
-
-// atRest is our library with objects at rest as bytes; coded has a code for texts, too.
-const (
-	atRest = "packed"
-	coded  = "packed-zstd"
-)
-
-// readable is a copy that is read by key, by an index, and as a whole.
-type readable interface {
-	keys() []string
-	get(key string) bool
-	all() int
-	// indexed adds an index of namespaces, and returns a function that reads the objects of one.
-	indexed() (read func(namespace string) int)
-}
-
-// inPacked is our copy at rest.
-type inPacked[T store.Object] struct {
-	store     *packed.Store[T]
-	reflector *reflector.Reflector[*store.Encoded]
-}
-
-func newPacked[T store.Object](source *listwatch.ListWatch[T], st *packed.Store[T]) *inPacked[T] {
-	return &inPacked[T]{st, reflector.New(source.Encoded(), st.Encoded())}
-}
-
-func (p *inPacked[T]) run(ctx context.Context)     { _ = p.reflector.Run(ctx) }
-func (p *inPacked[T]) version() string             { return p.store.ResourceVersion() }
-func (p *inPacked[T]) len() int                    { return p.store.Snapshot().Len() }
-func (p *inPacked[T]) shared() float64             { return 0 }
-func (p *inPacked[T]) keys() []string              { return slices.Collect(p.store.Snapshot().Keys()) }
-func (p *inPacked[T]) get(key string) (found bool) { _, found = p.store.Get(key); return found }
-func (p *inPacked[T]) all() (n int)                { return count(p.store.Snapshot()) }
-
-func (p *inPacked[T]) indexed() func(string) int {
-	p.store.AddIndexes(store.ByNamespace[T]())
-	return inNamespace(p.store.Snapshot())
-}
-
-func (o *ours[T]) keys() []string              { return slices.Collect(o.store.Snapshot().Keys()) }
-func (o *ours[T]) get(key string) (found bool) { _, found = o.store.Get(key); return found }
-func (o *ours[T]) all() (n int)                { return count(o.store.Snapshot()) }
-
-func (o *ours[T]) indexed() func(string) int {
-	o.store.AddIndexes(store.ByNamespace[T]())
-	return inNamespace(o.store.Snapshot())
-}
-
-func count[T store.Object](s store.Snapshot[T]) (n int) {
-	for _, obj := range s.All() {
-		n += min(1, len(obj.GetName()))
-	}
-	return n
-}
-
-func inNamespace[T store.Object](s store.Snapshot[T]) func(string) int {
-	return func(namespace string) (n int) {
-		for obj := range s.InNamespace(namespace) {
-			n += min(1, len(obj.GetName()))
-		}
-		return n
-	}
-}
-
-func (c clientGoReflector) keys() []string { return c.store.ListKeys() }
-func (c clientGoReflector) get(key string) (found bool) {
-	_, found, _ = c.store.GetByKey(key)
-	return found
-}
-
-func (c clientGoReflector) all() int { return countAll(c.store.List()) }
-
-func (c clientGoReflector) indexed() func(string) int {
-	err := c.store.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	return func(namespace string) int {
-		found, _ := c.store.ByIndex(cache.NamespaceIndex, namespace)
-		if err != nil {
-			return 0
-		}
-		return countAll(found)
-	}
-}
-
-func countAll(objs []any) (n int) {
-	for _, obj := range objs {
-		n += min(1, len(obj.(metav1.Object).GetName()))
-	}
-	return n
-}
 
 // measureReads reads a copy: many objects once, some again and again, and all. Times are in
 // microseconds: of Get (cold, p99, hot) by the clock, of all objects and by an index of namespaces
 // of the CPU, per object.
-func measureReads(copy readable, objects int) harness.Figures {
+func measureReads(copy copied) harness.Figures {
 	const lookups = 3000
 	f := harness.Figures{}
 	f["gc"] = micros(func() {
@@ -149,7 +53,7 @@ func measureReads(copy readable, objects int) harness.Figures {
 }
 
 // hotRead is the median of rounds that read the same few objects.
-func hotRead(copy readable, keys []string) float64 {
+func hotRead(copy copied, keys []string) float64 {
 	const rounds, each = 21, 20_000
 	var times []float64
 	for range rounds {
@@ -258,21 +162,17 @@ type restRow struct {
 
 // measureRest prints the size of a copy at rest as bytes, interned and in client-go, and the cost
 // to fill, to follow and to read each.
-func measureRest(ctx context.Context, s settings) error {
+func measureRest(ctx context.Context, s settings) {
 	var rows []restRow
-	var failed error
-	for _, k := range restKinds {
-		if s.Kind != "" && s.Kind != k.name {
-			continue
+	failed := harness.Try(func() {
+		for _, k := range restKinds {
+			if s.Kind != "" && s.Kind != k.name {
+				continue
+			}
+			harness.Within(k.name, func() { rows = append(rows, s.measureRestOf(ctx, k)) })
+			fmt.Fprintln(os.Stderr, "bench:", time.Now().Format(time.TimeOnly), k.name)
 		}
-		row, err := s.measureRestOf(ctx, k)
-		if err != nil {
-			failed = fmt.Errorf("%s: %w", k.name, err)
-			break
-		}
-		fmt.Fprintln(os.Stderr, "bench:", time.Now().Format(time.TimeOnly), k.name)
-		rows = append(rows, row)
-	}
+	})
 	for _, t := range restTables {
 		table := harness.Table{Lead: "kind, objects", Columns: t.columns}
 		table.Begin(t.name, t.note+" "+s.repetitions()+".")
@@ -280,36 +180,29 @@ func measureRest(ctx context.Context, s settings) error {
 			table.Row(r.figures, fmt.Sprintf("%s, %d", r.name, r.objects))
 		}
 	}
-	return failed
+	harness.Check(failed)
 }
 
-func (s settings) measureRestOf(ctx context.Context, k restKind) (restRow, error) {
-	s.Kind = k.kind
-	s.Pods = max(100, s.Pods/k.share)
-	s.Widgets, s.EventPods = s.Pods, min(s.Pods, 10_000)
-	s.Events = min(s.Events, 4*s.EventPods)
-	row := restRow{k.name, s.Pods, harness.Figures{}}
+func (s settings) measureRestOf(ctx context.Context, k restKind) restRow {
+	all := reading{Form: k.form, Kind: k.kind, PerSet: k.perSet, Objects: max(100, s.Pods/k.share)}
+	changed := min(all.Objects, 10_000)
+	all.Events = min(s.Events, 4*changed)
+	row := restRow{k.name, all.Objects, harness.Figures{"objects": float64(all.Objects), "events": float64(all.Events)}}
 	measurements := []string{"sync", "relist", "watch"}
 	if k.handled {
 		measurements = append(measurements, string(byKey), string(byMetadata), string(wholly))
 	}
 	for i, what := range measurements {
-		c := scenario{what: what, form: k.form, objects: s.Pods, perSet: k.perSet, variant: variant{reads: what == "sync"},
-			readers: []reader{{k.library, "watchlist"}, {"tributary", "watchlist"}, {"reflector", "watchlist"}}}
-		if i > 2 {
-			c.what, c.handler = "watch", handling(what)
+		c := scenario{reading: all, readers: []reader{{k.library, "watchlist"}, {interned, "watchlist"}, {clientGoReflector, "watchlist"}}}
+		if c.What, c.Reads = what, what == "sync"; i > 2 {
+			c.What, c.Handler = "watch", handling(what)
 		}
-		if c.what == "watch" {
-			c.objects = s.EventPods
+		if c.What == "watch" {
+			c.Objects = changed
 		}
-		medians, err := c.measure(ctx, s)
-		if err != nil {
-			return row, fmt.Errorf("%s: %w", what, err)
-		}
-		for form, f := range medians {
+		for form, f := range c.measure(ctx, s.Repeat) {
 			row.figures = row.figures.With(forms[form]+"."+what+".", f)
 		}
 	}
-	row.figures["objects"], row.figures["events"] = float64(s.Pods), float64(s.Events)
-	return row, nil
+	return row
 }

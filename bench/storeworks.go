@@ -15,88 +15,50 @@ import (
 
 // storeWork is one kind of work of a store, which both libraries do on the same pods.
 type storeWork struct {
-	name         string
-	indexes      []int // how many the stores have
-	ours, theirs func(pods []*corev1.Pod, indexes int) func(i int)
+	name    string
+	indexes []int        // how many the stores have
+	stores  [2]newStored // ours and client-go's
+	// begin returns a function that does the work number i.
+	begin func(s stored, pods []*corev1.Pod) func(i int)
 }
 
-var storeWorks = []storeWork{
-	{"Update", []int{0, 2}, updateWithSnapshots(0), theirUpdate},
-	{"Update, a snapshot every 64", []int{0, 2}, updateWithSnapshots(64), theirUpdate},
-	{"Update, a snapshot after each", []int{0, 2}, updateWithSnapshots(1), theirUpdate},
-	{
-		"Delete and add", []int{0, 2},
-		func(pods []*corev1.Pod, indexes int) func(int) {
-			x := ourIndexer(pods, indexes)
-			return func(i int) { p := pods[i*7919%len(pods)]; _ = x.Delete(p); _ = x.Add(p) }
-		},
-		func(pods []*corev1.Pod, indexes int) func(int) {
-			y := theirIndexer(pods, indexes)
-			return func(i int) { p := pods[i*7919%len(pods)]; _ = y.Delete(p); _ = y.Add(p) }
-		},
-	},
-	{
-		"Get", []int{2},
-		func(pods []*corev1.Pod, indexes int) func(int) {
-			x, keys := ourIndexer(pods, indexes), keysOf(pods)
-			return func(i int) { x.Snapshot().Get(keys[i%len(keys)]) }
-		},
-		func(pods []*corev1.Pod, indexes int) func(int) {
-			y, keys := theirIndexer(pods, indexes), keysOf(pods)
-			return func(i int) { _, _, _ = y.GetByKey(keys[i%len(keys)]) }
-		},
-	},
-	{
-		"ByIndex, 110 found", []int{2},
-		func(pods []*corev1.Pod, indexes int) func(int) {
-			x := ourIndexer(pods, indexes)
-			return func(i int) {
-				for range byNode.Objects(x.Snapshot(), pods[i*7919%len(pods)].Spec.NodeName) {
-				}
-			}
-		},
-		func(pods []*corev1.Pod, indexes int) func(int) {
-			y := theirIndexer(pods, indexes)
-			return func(i int) { _, _ = y.ByIndex("node", pods[i*7919%len(pods)].Spec.NodeName) }
-		},
-	},
-	{
-		"List", []int{2},
-		func(pods []*corev1.Pod, indexes int) func(int) {
-			x := ourIndexer(pods, indexes)
-			return func(int) {
-				for range x.Snapshot().All() {
-				}
-			}
-		},
-		func(pods []*corev1.Pod, indexes int) func(int) {
-			y := theirIndexer(pods, indexes)
-			return func(int) { _ = y.List() }
-		},
-	},
-	{
-		"UndeltaStore Update", []int{0},
-		func(pods []*corev1.Pod, _ int) func(int) { return updates(pods, undeltaOf(pods)) },
-		func(pods []*corev1.Pod, _ int) func(int) { return updates(pods, theirUndeltaOf(pods)) },
-	},
-}
+var (
+	indexers   = [2]newStored{ourStore, theirStore}
+	undeltas   = [2]newStored{ourUndelta, theirUndelta}
+	noneAndTwo = []int{0, 2}
+	storeWorks = []storeWork{
+		{"Update", noneAndTwo, indexers, updateWithSnapshots(0)},
+		{"Update, a snapshot every 64", noneAndTwo, indexers, updateWithSnapshots(64)},
+		{"Update, a snapshot after each", noneAndTwo, indexers, updateWithSnapshots(1)},
+		{"Delete and add", noneAndTwo, indexers, func(s stored, pods []*corev1.Pod) func(int) {
+			return func(i int) { p := pods[i*7919%len(pods)]; s.remove(p); s.add(p) }
+		}},
+		{"Get", noneAndTwo[1:], indexers, func(s stored, pods []*corev1.Pod) func(int) {
+			keys := keysOf(pods)
+			return func(i int) { s.get(keys[i%len(keys)]) }
+		}},
+		{"ByIndex, 110 found", noneAndTwo[1:], indexers, func(s stored, pods []*corev1.Pod) func(int) {
+			return func(i int) { s.byNode(pods[i*7919%len(pods)].Spec.NodeName) }
+		}},
+		{"List", noneAndTwo[1:], indexers, func(s stored, _ []*corev1.Pod) func(int) { return func(int) { s.list() } }},
+		{"UndeltaStore Update", noneAndTwo[:1], undeltas, updateWithSnapshots(0)},
+	}
+)
 
 // updateWithSnapshots takes a snapshot after every so many updates; 0 is never.
-func updateWithSnapshots(every int) func(pods []*corev1.Pod, indexes int) func(int) {
-	return func(pods []*corev1.Pod, indexes int) func(int) {
-		x, writes := ourIndexer(pods, indexes), 0
+func updateWithSnapshots(every int) func(s stored, pods []*corev1.Pod) func(i int) {
+	return func(s stored, pods []*corev1.Pod) func(int) {
+		if every == 0 {
+			return updates(pods, s.update)
+		}
+		writes := 0
 		return updates(pods, func(p *corev1.Pod) {
-			_ = x.Update(p)
-			if writes++; every > 0 && writes%every == 0 {
-				x.Snapshot()
+			s.update(p)
+			if writes++; writes%every == 0 {
+				s.snapshot()
 			}
 		})
 	}
-}
-
-func theirUpdate(pods []*corev1.Pod, indexes int) func(int) {
-	y := theirIndexer(pods, indexes)
-	return updates(pods, func(p *corev1.Pod) { _ = y.Update(p) })
 }
 
 // keysOf are the keys of pods in no order.
@@ -110,29 +72,51 @@ func keysOf(pods []*corev1.Pod) []string {
 
 // storeRow is one work at one size. Figures are of one operation.
 type storeRow struct {
-	work             storeWork
+	work             string
 	objects, indexes int
-	ours, theirs     storeFigures
+	figures          harness.Figures
 }
 
-type storeFigures struct{ ns, bytes, allocs float64 }
+func (r storeRow) String() string {
+	return fmt.Sprintf("%.3g (%d objects, %d indexes)", r.ratio(), r.objects, r.indexes)
+}
 
-func (r storeRow) ratio() float64 { return r.ours.ns / r.theirs.ns }
+func (r storeRow) ratio() float64 { return r.figures["ns"] / r.figures["theirs.ns"] }
+
+// measureWorks prints each work at each size, and in which row it is best and in which worst.
+func measureWorks(sizes []int) {
+	table := harness.Table{Lead: "work | objects | indexes", Columns: []harness.Column{
+		harness.Col("ours, ns", "%.0f", "ns"), harness.Col("client-go, ns", "%.0f", "theirs.ns"), harness.Col("ours / client-go", "%.3g", "ns/theirs.ns"),
+		harness.Col("bytes in allocations, ours", "%.0f in %.1f", "bytes allocs"), harness.Col("client-go", "%.0f in %.1f", "theirs.bytes theirs.allocs"),
+	}}
+	table.Begin("stores", "CPU time of the process for one operation, without the collector's, which follows the bytes; medians of 3 runs by turns.")
+	var rows []storeRow
+	for _, w := range storeWorks {
+		for _, n := range sizes {
+			for _, indexes := range w.indexes {
+				r := storeRow{w.name, n, indexes, w.measure(n, indexes)}
+				table.Row(r.figures, r.work, n, indexes)
+				rows = append(rows, r)
+			}
+		}
+	}
+	fmt.Print("\n| ours / client-go | best | worst |\n|---|---|---|\n")
+	compare := func(a, b storeRow) int { return cmp.Compare(a.ratio(), b.ratio()) }
+	for _, w := range storeWorks {
+		of := slices.DeleteFunc(slices.Clone(rows), func(r storeRow) bool { return r.work != w.name })
+		fmt.Printf("| %s | %s | **%s** |\n", w.name, slices.MinFunc(of, compare), slices.MaxFunc(of, compare))
+	}
+}
 
 // measure does the work by turns, and takes the medians.
-func (w storeWork) measure(objects, indexes int) storeRow {
-	const runs = 3
+func (w storeWork) measure(objects, indexes int) harness.Figures {
 	pods := barePods(objects)
-	ours, theirs := newRun(w.ours(pods, indexes)), newRun(w.theirs(pods, indexes))
-	var a, b [runs]storeFigures
-	for i := range runs {
-		a[i], b[i] = ours.figures(), theirs.figures()
+	var runs []*storeRun
+	for _, make := range w.stores {
+		runs = append(runs, newRun(w.begin(make(pods, indexes), pods)))
 	}
-	median := func(f [runs]storeFigures) storeFigures {
-		slices.SortFunc(f[:], func(x, y storeFigures) int { return cmp.Compare(x.ns, y.ns) })
-		return f[runs/2]
-	}
-	return storeRow{work: w, objects: objects, indexes: indexes, ours: median(a), theirs: median(b)}
+	medians := harness.ByTurns(3, runs, (*storeRun).figures)
+	return medians[0].With("theirs.", medians[1])
 }
 
 // storeRun does something again and again, in batches that take a measurable time.
@@ -159,38 +143,18 @@ func (r *storeRun) times(n int) {
 
 // figures are of at least 0.2 s of CPU time, without a collection: one would fall into few of the
 // runs, and mark the objects of all.
-func (r *storeRun) figures() storeFigures {
+func (r *storeRun) figures() harness.Figures {
 	runtime.GC()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	allocs, bytes, began, n := allocated(), allocatedBytes(), harness.CPU(), 0
+	allocated := func() harness.Figures {
+		return harness.Figures{"allocs": harness.Metric("/gc/heap/allocs:objects"), "bytes": harness.Metric("/gc/heap/allocs:bytes")}
+	}
+	before, began, n := allocated(), harness.CPU(), 0
 	for (harness.CPU() - began).Seconds() < 0.2 {
 		r.times(r.few)
 		n += r.few
 	}
-	per := func(x float64) float64 { return x / float64(n) }
-	return storeFigures{
-		ns:    per(float64((harness.CPU() - began).Nanoseconds())),
-		bytes: per(allocatedBytes() - bytes), allocs: per(allocated() - allocs),
-	}
-}
-
-func allocated() float64      { return harness.Metric("/gc/heap/allocs:objects") }
-func allocatedBytes() float64 { return harness.Metric("/gc/heap/allocs:bytes") }
-
-func (r storeRow) print() {
-	fmt.Printf("| %s | %d | %d | %.0f | %.0f | %.3g | %.0f in %.1f | %.0f in %.1f |\n", r.work.name, r.objects, r.indexes,
-		r.ours.ns, r.theirs.ns, r.ratio(), r.ours.bytes, r.ours.allocs, r.theirs.bytes, r.theirs.allocs)
-}
-
-// printRange says of each work in which row it is best and in which it is worst.
-func printRange(rows []storeRow) {
-	fmt.Print("\n| ours / client-go | best | worst |\n|---|---|---|\n")
-	say := func(r storeRow) string {
-		return fmt.Sprintf("%.3g (%d objects, %d indexes)", r.ratio(), r.objects, r.indexes)
-	}
-	for _, w := range storeWorks {
-		of := slices.DeleteFunc(slices.Clone(rows), func(r storeRow) bool { return r.work.name != w.name })
-		compare := func(a, b storeRow) int { return cmp.Compare(a.ratio(), b.ratio()) }
-		fmt.Printf("| %s | %s | **%s** |\n", w.name, say(slices.MinFunc(of, compare)), say(slices.MaxFunc(of, compare)))
-	}
+	spent := float64((harness.CPU() - began).Nanoseconds())
+	f := allocated().Since(before)
+	return harness.Figures{"ns": spent / float64(n), "bytes": f["bytes"] / float64(n), "allocs": f["allocs"] / float64(n)}
 }

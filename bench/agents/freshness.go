@@ -26,54 +26,34 @@ const every = time.Second
 type fresh struct {
 	name  string
 	input sources.Input
-	touch map[string]func(value string) error // by the part that changes
+	touch func(what, value string)
+	parts []string // that change
 }
 
 // measureFreshness is the time from a change to the update that tells it.
-func measureFreshness(ctx context.Context, s harness.Settings) error {
-	server, err := serve(ctx, cluster.Size{Pods: 1, Nodes: 1, PodsOnly: true})
-	if err != nil {
-		return err
-	}
+func measureFreshness(ctx context.Context, s harness.Settings) {
+	server := harness.Start(ctx, "serve", cluster.Size{Pods: 1, Nodes: 1, PodsOnly: true})
 	defer server.Stop()
-	folder, err := manifests()
-	if err != nil {
-		return err
-	}
+	folder := manifests()
 	defer os.RemoveAll(folder)
-	client, err := listwatch.NewRESTClient(&rest.Config{Host: server.URL()}, corev1.SchemeGroupVersion)
-	if err != nil {
-		return err
-	}
-	touch := func(what string) func(string) error {
-		return func(value string) error {
-			return harness.Do(ctx, server.Words[1]+"/touch?what="+what+"&value="+value)
-		}
-	}
+	client := harness.Must(listwatch.NewRESTClient(&rest.Config{Host: server.URL()}, corev1.SchemeGroupVersion))
+	touch := func(what, value string) { server.Do(ctx, "/touch?what=%s&value=%s", what, value) }
+	both := []string{"label", "status"}
 	table := harness.Table{Columns: []harness.Column{
 		harness.Col("of a label: median, longest ms", "%.0f, %.0f", "label longest.label"), harness.Col("of a status", "%.0f, %.0f", "status longest.status"),
 	}}
 	table.Begin(fmt.Sprintf("freshness (%d changes; what polls does so every %s)", 4*s.Repeat, every))
 	for _, f := range []fresh{
-		{"API server", sources.APIServer(client), map[string]func(string) error{"label": touch("label"), "status": touch("status")}},
-		{"manifest file, inotify", sources.File(folder), map[string]func(string) error{"label": func(v string) error { return writeManifest(folder, v) }}},
-		{"the kubelet's /pods, polled", sources.Kubelet(server.URL()+cluster.KubeletPath, static.WithInterval(every)), map[string]func(string) error{"label": touch("label"), "status": touch("status")}},
+		{"API server", sources.APIServer(client), touch, both},
+		{"manifest file, inotify", sources.File(folder), func(_, value string) { writeManifest(folder, value) }, both[:1]},
+		{"the kubelet's /pods, polled", sources.Kubelet(server.URL()+cluster.KubeletPath, static.WithInterval(every)), touch, both},
 	} {
-		delays, err := f.measure(ctx, 4*s.Repeat)
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
-		}
-		figures := harness.Figures{}
-		for what, all := range delays {
-			figures[what], figures["longest."+what] = harness.Median(all), slices.Max(all)
-		}
-		table.Row(figures, f.name)
+		harness.Within(f.name, func() { table.Row(f.measure(ctx, 4*s.Repeat), f.name) })
 	}
-	return nil
 }
 
-// measure changes something n times, at any time of an interval, and waits for each change.
-func (f fresh) measure(ctx context.Context, n int) (map[string][]float64, error) {
+// measure changes each part n times, at any time of an interval, and waits for each change.
+func (f fresh) measure(ctx context.Context, n int) harness.Figures {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	pods := sources.New(cluster.Node(0), silent, f.input)
@@ -101,23 +81,23 @@ func (f fresh) measure(ctx context.Context, n int) (map[string][]float64, error)
 		}
 	}()
 	<-pods.Synced()
-	delays := map[string][]float64{}
-	for what, touch := range f.touch {
+	figures := harness.Figures{}
+	for _, part := range f.parts {
+		var delays []float64
 		for i := range n {
 			time.Sleep(every/2 + time.Duration(i*137)*time.Millisecond%every)
-			value := what + strconv.Itoa(i)
+			value := part + strconv.Itoa(i)
 			wanted.Store(&value)
 			began := time.Now()
-			if err := touch(value); err != nil {
-				return nil, err
-			}
+			f.touch(part, value)
 			select {
 			case at := <-seen:
-				delays[what] = append(delays[what], at.Sub(began).Seconds()*1000)
+				delays = append(delays, at.Sub(began).Seconds()*1000)
 			case <-time.After(time.Minute):
-				return nil, fmt.Errorf("a change of the %s was not told within a minute", what)
+				harness.Fail("a change of the %s was not told within a minute", part)
 			}
 		}
+		figures[part], figures["longest."+part] = harness.Median(delays), slices.Max(delays)
 	}
-	return delays, nil
+	return figures
 }

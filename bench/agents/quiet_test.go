@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/bench/cluster"
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/internal/pipes"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/builtin"
@@ -45,17 +46,19 @@ func TestAQuietDay(t *testing.T) {
 				api.ServeHTTP(w, r)
 			})}
 			go func() { _ = server.Serve(network) }()
-			config := configOf("http://api")
+			config := harness.Config("http://api")
 			transport := &http.Transport{DialContext: network.Dial}
 			config.Transport = transport
 			ctx, cancel := context.WithCancel(t.Context())
 			ended, synced := make(chan error, 1), make(chan struct{})
 			go func() {
-				if library == kubelet {
-					ended <- followKubelet(ctx, config.Host, cluster.Node(0), func() { close(synced) }, static.WithTransport(transport))
-					return
-				}
-				ended <- follow(ctx, library, config, cluster.Node(0), func() { close(synced) })
+				ended <- harness.Try(func() {
+					if library == kubelet {
+						followKubelet(ctx, config.Host, cluster.Node(0), func() { close(synced) }, static.WithTransport(transport))
+						return
+					}
+					follow(ctx, library, config, cluster.Node(0), func() { close(synced) })
+				})
 			}()
 			<-synced
 			time.Sleep(time.Minute)

@@ -1,5 +1,5 @@
-// Package chart draws the pictures of the benchmarks: figures over a number of objects or watchers,
-// as SVG on a white ground, so that dark pages can show them.
+// Package chart draws the pictures of the benchmarks: figures over a number of objects or watchers.
+// It is apart from the harness, since its fonts are in the memory of each process that imports it.
 package chart
 
 import (
@@ -14,23 +14,36 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
-// Colors of lines, different for the colour-blind too.
+// Color is that of a line.
+type Color = color.RGBA
+
+// Colors that differ for the colour-blind, too.
 var (
-	Blue      color.Color = color.RGBA{G: 114, B: 178, A: 255}
-	Vermilion color.Color = color.RGBA{R: 213, G: 94, A: 255}
-	Orange    color.Color = color.RGBA{R: 230, G: 159, A: 255}
-	Green     color.Color = color.RGBA{G: 158, B: 115, A: 255}
-	Grey      color.Color = color.Gray{Y: 140}
-	LightGrey color.Color = color.Gray{Y: 190}
+	Blue      = Color{G: 114, B: 178, A: 255}
+	Vermilion = Color{R: 213, G: 94, A: 255}
+	Orange    = Color{R: 230, G: 159, A: 255}
+	Green     = Color{G: 158, B: 115, A: 255}
 )
 
 // Line is a figure over the X of its panel.
 type Line struct {
 	Name  string
-	Color color.Color
+	Color Color
 	Y     []float64
+}
+
+// LineOf is a line of a [harness.Figures.Value] of each.
+func LineOf(name string, in Color, each []harness.Figures, product string) Line {
+	line := Line{Name: name, Color: in}
+	for _, f := range each {
+		value, _ := f.Value(product)
+		line.Y = append(line.Y, value)
+	}
+	return line
 }
 
 // Panel is one diagram.
@@ -56,7 +69,7 @@ const (
 	TopLeft
 )
 
-func (p Panel) plot() (*plot.Plot, error) {
+func (p Panel) plot() *plot.Plot {
 	to := plot.New()
 	to.Title.Text, to.X.Label.Text, to.Y.Label.Text = p.Title, p.X, p.Y
 	to.X.Scale, to.X.Tick.Marker = plot.LogScale{}, decades{}
@@ -68,32 +81,27 @@ func (p Panel) plot() (*plot.Plot, error) {
 			points[i] = plotter.XY{X: float64(at), Y: max(l.Y[i], p.Least)}
 		}
 		line, dots, err := plotter.NewLinePoints(points)
-		if err != nil {
-			return nil, err
-		}
+		harness.Check(err)
 		line.Color, line.Width, dots.Color, dots.Shape = l.Color, vg.Points(1.5), l.Color, draw.CircleGlyph{}
 		to.Add(line, dots)
 		to.Legend.Add(l.Name, line, dots)
 	}
 	if p.Ratio {
 		to.Y.Min, to.Y.Max, to.Y.Tick.Marker = 0, max(1, math.Ceil(2*to.Y.Max)/2), halves{}
-		return to, nil
+		return to
 	}
 	to.Y.Scale, to.Y.Tick.Marker = plot.LogScale{}, decades{}
 	to.Y.Min, to.Y.Max = math.Pow(10, math.Floor(math.Log10(to.Y.Min))), math.Pow(10, math.Ceil(math.Log10(to.Y.Max)))
-	return to, nil
+	return to
 }
 
-// Write draws rows of panels, each row as long as the first, into a file.
-func Write(path string, rows [][]Panel) error {
+// Write writes rows of panels, each row as long as the first, into an SVG file. The ground is
+// white, so that dark pages can show it.
+func Write(path string, rows [][]Panel) {
 	plots := make([][]*plot.Plot, len(rows))
 	for i, row := range rows {
 		for _, panel := range row {
-			p, err := panel.plot()
-			if err != nil {
-				return err
-			}
-			plots[i] = append(plots[i], p)
+			plots[i] = append(plots[i], panel.plot())
 		}
 	}
 	canvas := vgsvg.New(12*vg.Inch, vg.Length(len(rows))*3.5*vg.Inch)
@@ -107,10 +115,8 @@ func Write(path string, rows [][]Panel) error {
 		}
 	}
 	var svg bytes.Buffer
-	if _, err := canvas.WriteTo(&svg); err != nil {
-		return err
-	}
-	return os.WriteFile(path, bytes.ReplaceAll(svg.Bytes(), []byte(font), []byte(fonts)), 0o644)
+	harness.Must(canvas.WriteTo(&svg))
+	harness.Check(os.WriteFile(path, bytes.ReplaceAll(svg.Bytes(), []byte(font), []byte(fonts)), 0o644))
 }
 
 // font places the texts. Few machines have it; Times has the same widths.

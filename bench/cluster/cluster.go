@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -54,58 +53,40 @@ type Cluster struct {
 }
 
 // New makes the API server and its objects.
-func New(size Size) (c *Cluster, err error) {
-	c = &Cluster{size: size}
-	if c.API, err = apiserver.NewServer(); err != nil {
-		return nil, err
-	}
+func New(size Size) *Cluster {
+	c := &Cluster{size: size, API: harness.Must(apiserver.NewServer())}
 	if size.Fixed {
-		return c, c.fix()
+		c.fix()
+		return c
 	}
 	c.pods = apiserver.Serve(c.API, builtin.Pods())
 	c.version = c.pods.Cache().ResourceVersion
 	for range size.Pods {
-		key, err := c.create()
-		if err != nil {
-			return nil, err
-		}
-		c.keys = append(c.keys, key)
+		c.keys = append(c.keys, c.create())
 	}
-	if size.PodsOnly {
-		return c, nil
+	if !size.PodsOnly {
+		Fill(c.API, "Service", size.Services, func(*corev1.Service, int) {})
+		c.nodes = Fill(c.API, "Node", size.Nodes, func(n *corev1.Node, i int) { n.Name = Node(i) })
 	}
-	return c, c.serveMore()
+	return c
 }
 
-// serveMore serves nodes and services.
-func (c *Cluster) serveMore() error {
-	services := apiserver.Serve(c.API, builtin.Of[*corev1.Service]())
-	service, _ := world.KindOf("Service")
-	for i := range c.size.Services {
-		one := service.Object(i, 0, 0).(*corev1.Service)
-		one.ResourceVersion = ""
-		if _, err := services.Create(one); err != nil {
-			return err
-		}
+// Fill serves objects of a kind, which differ from those of package world.
+func Fill[T store.Object](api *apiserver.Server, kind string, count int, differ func(obj T, i int)) *collection.Collection[T] {
+	objects := apiserver.Serve(api, builtin.Of[T]())
+	of := world.KindOf(kind)
+	for i := range count {
+		obj := of.Object(i, 0, 0).(T)
+		obj.SetResourceVersion("")
+		differ(obj, i)
+		harness.Must(objects.Create(obj))
 	}
-	c.nodes = apiserver.Serve(c.API, builtin.Of[*corev1.Node]())
-	node, _ := world.KindOf("Node")
-	for i := range c.size.Nodes {
-		one := node.Object(i, 0, 0).(*corev1.Node)
-		one.ResourceVersion, one.Name = "", Node(i)
-		if _, err := c.nodes.Create(one); err != nil {
-			return err
-		}
-	}
-	return nil
+	return objects
 }
 
 // fix serves a cache of all pods.
-func (c *Cluster) fix() error {
-	cache, err := watchcache.NewCache(builtin.Pods().Kind)
-	if err != nil {
-		return err
-	}
+func (c *Cluster) fix() {
+	cache := harness.Must(watchcache.NewCache(builtin.Pods().Kind))
 	pods := make([]*corev1.Pod, c.size.Pods)
 	for i := range pods {
 		pods[i] = c.pod()
@@ -113,7 +94,7 @@ func (c *Cluster) fix() error {
 	}
 	apiserver.ServeCache(c.API, cache, builtin.Pods().View)
 	c.version = cache.ResourceVersion
-	return cache.Replace(store.Items(pods...), store.At(world.Version(c.size.Pods)))
+	harness.Check(cache.Replace(store.Items(pods...), store.At(world.Version(c.size.Pods))))
 }
 
 // pod is the next pod.
@@ -126,103 +107,74 @@ func (c *Cluster) pod() *corev1.Pod {
 }
 
 // create makes a pod, and as its kubelet does, a status for it.
-func (c *Cluster) create() (key metav1.ObjectMeta, err error) {
+func (c *Cluster) create() metav1.ObjectMeta {
 	pod := c.pod()
 	status, fields := pod.Status, pod.ManagedFields
-	if pod, err = c.pods.Create(pod); err != nil {
-		return key, err
-	}
-	pod = pod.DeepCopy()
+	pod = harness.Must(c.pods.Create(pod)).DeepCopy()
 	pod.Status, pod.ManagedFields = status, fields
-	_, err = c.pods.UpdateStatus(pod)
-	return metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}, err
+	harness.Must(c.pods.UpdateStatus(pod))
+	return metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}
 }
 
 // atRate does something n times, at a rate a second.
-func atRate(ctx context.Context, n, rate int, do func(i int) error) error {
+func atRate(ctx context.Context, n, rate int, do func(i int)) {
 	began := time.Now()
 	for i := range n {
 		due := began.Add(time.Duration(i) * time.Second / time.Duration(max(1, rate)))
 		select {
 		case <-time.After(time.Until(due)):
 		case <-ctx.Done():
-			return ctx.Err()
+			harness.Check(ctx.Err())
 		}
-		if err := do(i); err != nil {
-			return err
-		}
+		do(i)
 	}
-	return nil
 }
 
-// change changes a pod, or its status.
-func (c *Cluster) change(i int, status bool, change func(*corev1.Pod)) error {
+// changing is a copy of a pod, to be changed.
+func (c *Cluster) changing(i int) *corev1.Pod {
 	key := c.keys[i%len(c.keys)]
-	pod, err := c.pods.Get(key.Namespace, key.Name)
-	if err != nil {
-		return err
-	}
-	pod = pod.DeepCopy()
-	change(pod)
-	if status {
-		_, err = c.pods.UpdateStatus(pod)
-	} else {
-		_, err = c.pods.Update(pod)
-	}
-	return err
+	return harness.Must(c.pods.Get(key.Namespace, key.Name)).DeepCopy()
 }
 
 // write stamps pods in turn.
-func (c *Cluster) write(ctx context.Context, n, rate int) error {
-	return atRate(ctx, n, rate, func(i int) error {
-		return c.change(i, false, func(pod *corev1.Pod) {
-			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, Stamp, strconv.FormatInt(time.Now().UnixNano(), 10))
-		})
+func (c *Cluster) write(ctx context.Context, n, rate int) {
+	atRate(ctx, n, rate, func(i int) {
+		pod := c.changing(i)
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, Stamp, strconv.FormatInt(time.Now().UnixNano(), 10))
+		harness.Must(c.pods.Update(pod))
 	})
 }
 
 // touch gives the first pod a label or a status.
-func (c *Cluster) touch(what, value string) error {
-	return c.change(0, what == "status", func(pod *corev1.Pod) {
-		if what == "status" {
-			pod.Status.Message = value
-		} else {
-			metav1.SetMetaDataLabel(&pod.ObjectMeta, "v", value)
-		}
-	})
+func (c *Cluster) touch(what, value string) {
+	pod := c.changing(0)
+	if what == "status" {
+		pod.Status.Message = value
+		harness.Must(c.pods.UpdateStatus(pod))
+		return
+	}
+	metav1.SetMetaDataLabel(&pod.ObjectMeta, "v", value)
+	harness.Must(c.pods.Update(pod))
 }
 
 // churn makes the changes of some minutes: 1 % of the pods is replaced each minute, and each node
 // reports every five minutes.
-func (c *Cluster) churn(ctx context.Context, minutes, rate int) error {
-	err := atRate(ctx, max(1, len(c.keys)*minutes/100), rate, func(i int) (err error) {
+func (c *Cluster) churn(ctx context.Context, minutes, rate int) {
+	atRate(ctx, max(1, len(c.keys)*minutes/100), rate, func(i int) {
 		i = i * 7919 % len(c.keys)
-		if _, err := c.pods.Remove(c.keys[i].Namespace, c.keys[i].Name); err != nil {
-			return err
-		}
-		c.keys[i], err = c.create()
-		return err
+		harness.Must(c.pods.Remove(c.keys[i].Namespace, c.keys[i].Name))
+		c.keys[i] = c.create()
 	})
-	reports := minutes / 5 * c.size.Nodes
-	if c.size.PodsOnly {
-		reports = 0
-	}
-	if err == nil {
-		err = atRate(ctx, reports, rate, c.report)
+	if !c.size.PodsOnly {
+		atRate(ctx, minutes/5*c.size.Nodes, rate, c.report)
 	}
 	time.Sleep(2 * time.Second) // the last events are on their way
-	return err
 }
 
-func (c *Cluster) report(i int) error {
-	node, err := c.nodes.Get("", Node(i%c.size.Nodes))
-	if err != nil {
-		return err
-	}
-	node = node.DeepCopy()
+func (c *Cluster) report(i int) {
+	node := harness.Must(c.nodes.Get("", Node(i%c.size.Nodes))).DeepCopy()
 	node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(time.Now().Add(time.Duration(i) * time.Second))
-	_, err = c.nodes.UpdateStatus(node)
-	return err
+	harness.Must(c.nodes.UpdateStatus(node))
 }
 
 // Handler serves the API and the kubelet of the first node, and counts the requests.
@@ -243,37 +195,20 @@ func (c *Cluster) Handler() http.Handler {
 	return mux
 }
 
-// Serve is the role of a cluster's process: it says its URL and that of its control.
-func Serve(ctx context.Context, size Size) error {
-	c, err := New(size)
-	if err != nil {
-		return err
-	}
-	control := harness.Control(c.Figures)
-	for path, do := range map[string]func(context.Context, url.Values) (any, error){
-		"/write": func(ctx context.Context, q url.Values) (any, error) {
-			return nil, c.write(ctx, number(q, "n"), number(q, "rate"))
+// Serve is the role of a cluster's process.
+func Serve(ctx context.Context, size Size) {
+	c := New(size)
+	control := harness.Control(c.Figures, map[string]func(*http.Request) any{
+		"/write": func(r *http.Request) any {
+			c.write(r.Context(), harness.Number(r, "n"), harness.Number(r, "rate"))
+			return nil
 		},
-		"/churn": func(ctx context.Context, q url.Values) (any, error) {
-			return nil, c.churn(ctx, number(q, "minutes"), number(q, "rate"))
+		"/churn": func(r *http.Request) any {
+			c.churn(r.Context(), harness.Number(r, "minutes"), harness.Number(r, "rate"))
+			return nil
 		},
-		"/touch":   func(_ context.Context, q url.Values) (any, error) { return nil, c.touch(q.Get("what"), q.Get("value")) },
-		"/version": func(context.Context, url.Values) (any, error) { return c.version(), nil },
-	} {
-		control.HandleFunc(path, harness.Answer(func(r *http.Request) (any, error) { return do(r.Context(), r.URL.Query()) }))
-	}
-	controls, err := harness.Serving{}.Serve(control)
-	if err != nil {
-		return err
-	}
-	url, err := harness.Serving{TLS: size.TLS, Counts: &c.Connections}.Serve(c.Handler())
-	if err == nil {
-		harness.Say(ctx, url, controls)
-	}
-	return err
-}
-
-func number(q url.Values, name string) int {
-	n, _ := strconv.Atoi(q.Get(name))
-	return n
+		"/touch":   func(r *http.Request) any { c.touch(r.FormValue("what"), r.FormValue("value")); return nil },
+		"/version": func(*http.Request) any { return c.version() },
+	})
+	harness.Serving{TLS: size.TLS, Counts: &c.Connections}.Say(ctx, c.Handler(), control)
 }

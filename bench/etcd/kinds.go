@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"sync"
 
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/etcd"
 	"github.com/tributary-go/tributary/server/apiserver"
@@ -25,26 +25,31 @@ import (
 // kind is a kind of objects, as kube-apiserver stores them.
 type kind struct {
 	name             string
-	objects, changes int
+	objects          int
 	resource         schema.GroupVersionResource
 	folder           string // of the keys, below /registry
 	codec            runtime.Codec
 	empty, emptyList func() runtime.Object
-	ours             func(*clientv3.Client) (source, error)
-	stored           func(i, state int) (key string, value []byte, err error)
+	ours             func(*clientv3.Client) source
+	stored           func(i, state int) (key string, value []byte)
 }
 
 const registry = "/registry"
 
+// prefix begins the keys.
+func (k kind) prefix() string { return registry + k.folder + "/" }
+
+func (k kind) key(obj store.Object) string {
+	return k.prefix() + store.Key(obj.GetNamespace(), obj.GetName())
+}
+
 var kinds = []kind{
-	inProtobuf[corev1.Pod](100_000, "Pod", corev1.SchemeGroupVersion.WithResource("pods"), "/pods", builtin.Pods(),
-		func() runtime.Object { return &corev1.PodList{} },
-		func(i, state int) world.Object { return world.Pods{PerSet: 50}.Pod(i, i, state) }),
-	inProtobuf[coordinationv1.Lease](100_000, "Lease", coordinationv1.SchemeGroupVersion.WithResource("leases"), "/leases",
-		builtin.Of[*coordinationv1.Lease](),
-		func() runtime.Object { return &coordinationv1.LeaseList{} }, leaseObject),
-	inProtobuf[corev1.ConfigMap](5_000, "ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps"), "/configmaps",
-		builtin.Of[*corev1.ConfigMap](), func() runtime.Object { return &corev1.ConfigMapList{} }, configMap),
+	inProtobuf[corev1.Pod](100_000, "Pod", corev1.SchemeGroupVersion.WithResource("pods"), builtin.Pods(),
+		func() runtime.Object { return &corev1.PodList{} }, world.Pods{PerSet: 50}.Kind("Pod").Object),
+	inProtobuf[coordinationv1.Lease](100_000, "Lease", coordinationv1.SchemeGroupVersion.WithResource("leases"), builtin.Of[*coordinationv1.Lease](),
+		func() runtime.Object { return &coordinationv1.LeaseList{} }, world.KindOf("Lease").Object),
+	inProtobuf[corev1.ConfigMap](5_000, "ConfigMap", corev1.SchemeGroupVersion.WithResource("configmaps"), builtin.Of[*corev1.ConfigMap](),
+		func() runtime.Object { return &corev1.ConfigMapList{} }, configMap),
 	widgets(50_000),
 }
 
@@ -55,27 +60,22 @@ const changesPer = 5
 func inProtobuf[O any, T interface {
 	*O
 	store.Object
-}](objects int, name string, resource schema.GroupVersionResource, folder string, description apiserver.Resource[T],
-	list func() runtime.Object, object func(i, state int) world.Object) kind {
-	return kind{
-		name: resource.Resource, objects: objects, changes: objects / changesPer, resource: resource, folder: folder,
-		codec: storedCodec(resource.GroupVersion()),
-		empty: func() runtime.Object { return T(new(O)) }, emptyList: list,
-		ours: func(client *clientv3.Client) (source, error) {
-			return newOurs(etcd.New[O, T](client, etcd.Prefix(registry+folder)), description)
-		},
-		stored: func(i, state int) (string, []byte, error) {
-			obj := object(i, state)
-			obj.SetResourceVersion("")
-			raw, err := obj.Marshal()
-			if err != nil {
-				return "", nil, err
-			}
-			unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: resource.GroupVersion().String(), Kind: name}, Raw: raw}
-			envelope, err := unknown.Marshal()
-			return keyOf(folder, obj.GetNamespace(), obj.GetName()), append([]byte("k8s\x00"), envelope...), err
-		},
+}](objects int, name string, resource schema.GroupVersionResource, description apiserver.Resource[T],
+	list func() runtime.Object, object func(i, version, state int) world.Object) kind {
+	k := kind{
+		name: resource.Resource, objects: objects, resource: resource, folder: "/" + resource.Resource,
+		codec: storedCodec(resource.GroupVersion()), empty: func() runtime.Object { return T(new(O)) }, emptyList: list,
 	}
+	k.ours = func(client *clientv3.Client) source {
+		return newOurs(etcd.New[O, T](client, etcd.Prefix(registry+k.folder)), description)
+	}
+	k.stored = func(i, state int) (string, []byte) {
+		obj := object(i, i, state)
+		obj.SetResourceVersion("")
+		unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: resource.GroupVersion().String(), Kind: name}, Raw: harness.Must(obj.Marshal())}
+		return k.key(obj.(store.Object)), append([]byte("k8s\x00"), harness.Must(unknown.Marshal())...)
+	}
+	return k
 }
 
 // storedCodec reads and writes one version, and converts nothing. An API server also converts each
@@ -85,26 +85,15 @@ func storedCodec(version schema.GroupVersion) runtime.Codec {
 	return scheme.Codecs.CodecForVersions(info.Serializer, scheme.Codecs.UniversalDeserializer(), version, version)
 }
 
-func keyOf(folder, namespace, name string) string {
-	return registry + folder + "/" + store.Key(namespace, name)
-}
-
-func leaseObject(i, state int) world.Object {
-	leases, _ := world.KindOf("Lease")
-	return leases.Object(i, i, state)
-}
-
 const configMapSize = 100_000
 
 // noise is random text, of which each ConfigMap has a piece of its own.
 var noise = sync.OnceValue(func() string {
-	large, _ := world.KindOf("ConfigMap of 900 KB")
-	return large.Object(0, 0, 0).(*corev1.ConfigMap).Data["dashboard.json"]
+	return world.KindOf("ConfigMap of 900 KB").Object(0, 0, 0).(*corev1.ConfigMap).Data["dashboard.json"]
 })
 
-func configMap(i, state int) world.Object {
-	secrets, _ := world.KindOf("Secret")
-	obj := &corev1.ConfigMap{ObjectMeta: secrets.Object(i, i, 0).(*corev1.Secret).ObjectMeta}
+func configMap(i, version, state int) world.Object {
+	obj := &corev1.ConfigMap{ObjectMeta: world.KindOf("Secret").Object(i, version, 0).(*corev1.Secret).ObjectMeta}
 	at := (i*7919 + state*104_729) % (len(noise()) - configMapSize)
 	obj.Data = map[string]string{"dashboard.json": noise()[at : at+configMapSize]}
 	return obj
@@ -113,36 +102,22 @@ func configMap(i, state int) world.Object {
 // widgets are custom resources, which are stored in JSON.
 func widgets(objects int) kind {
 	resource := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
-	folder := "/example.com/widgets"
-	return kind{
-		name: "custom resources", objects: objects, changes: objects / changesPer, resource: resource, folder: folder,
+	k := kind{
+		name: "custom resources", objects: objects, resource: resource, folder: "/example.com/widgets",
 		codec:     unstructured.UnstructuredJSONScheme,
 		empty:     func() runtime.Object { return &unstructured.Unstructured{} },
 		emptyList: func() runtime.Object { return &unstructured.UnstructuredList{} },
-		ours: func(client *clientv3.Client) (source, error) {
-			return newOurs(etcd.New[unstructured.Unstructured](client, etcd.Prefix(registry+folder)), apiserver.Resource[*unstructured.Unstructured]{
-				Kind: watchcache.Kind[*unstructured.Unstructured]{
-					Group: resource.Group, Version: resource.Version, Plural: resource.Resource, Kind: "Widget",
-				},
-			})
-		},
-		stored: func(i, state int) (string, []byte, error) {
-			text := world.Widget(i, i, state)
-			text = bytes.Replace(text, fmt.Appendf(nil, `"resourceVersion":"%s",`, world.Version(i)), nil, 1)
-			text = append([]byte(`{"apiVersion":"example.com/v1","kind":"Widget",`), text[1:]...)
-			var u unstructured.Unstructured
-			if err := u.UnmarshalJSON(text); err != nil {
-				return "", nil, err
-			}
-			return keyOf(folder, u.GetNamespace(), u.GetName()), text, nil
-		},
 	}
-}
-
-// source is a subject of a measurement.
-type source interface {
-	// sync returns when the whole state is there.
-	sync(ctx context.Context) error
-	// reach returns when all changes up to a revision have come.
-	reach(ctx context.Context, revision int64) error
+	k.ours = func(client *clientv3.Client) source {
+		described := watchcache.Kind[*unstructured.Unstructured]{Group: resource.Group, Version: resource.Version, Plural: resource.Resource, Kind: "Widget"}
+		return newOurs(etcd.New[unstructured.Unstructured](client, etcd.Prefix(registry+k.folder)), apiserver.Resource[*unstructured.Unstructured]{Kind: described})
+	}
+	k.stored = func(i, state int) (string, []byte) {
+		text := bytes.Replace(world.Widget(i, i, state), fmt.Appendf(nil, `"resourceVersion":"%s",`, world.Version(i)), nil, 1)
+		text = append([]byte(`{"apiVersion":"example.com/v1","kind":"Widget",`), text[1:]...)
+		var u unstructured.Unstructured
+		harness.Check(u.UnmarshalJSON(text))
+		return k.key(&u), text
+	}
+	return k
 }

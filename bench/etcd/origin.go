@@ -2,15 +2,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"os"
-	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // origin is an etcd of one member in this process, on a folder of its own.
@@ -19,38 +19,38 @@ type origin struct {
 	client   *clientv3.Client
 	server   *embed.Etcd
 	folder   string
-	states   atomic.Int64 // of objects so far: each change makes a new one
+	states   int // of objects so far: each change makes a new one
 }
 
 const quota = 8 << 30 // bytes of the database
 
-func startEtcd(ctx context.Context) (*origin, error) {
-	folder, err := os.MkdirTemp("", "bench-etcd-")
-	if err != nil {
-		return nil, err
+func startEtcd(ctx context.Context) *origin {
+	o := &origin{folder: harness.Must(os.MkdirTemp("", "bench-etcd-"))}
+	if err := harness.Try(func() { o.start(ctx) }); err != nil {
+		o.close()
+		harness.Check(err)
 	}
+	return o
+}
+
+func (o *origin) start(ctx context.Context) {
 	config := embed.NewConfig()
-	config.Dir, config.QuotaBackendBytes, config.UnsafeNoFsync = folder, quota, true
+	config.Dir, config.QuotaBackendBytes, config.UnsafeNoFsync = o.folder, quota, true
 	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
 	anyPort := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	config.ListenClientUrls, config.ListenPeerUrls = []url.URL{anyPort}, []url.URL{anyPort}
-	o := &origin{folder: folder}
-	if o.server, err = embed.StartEtcd(config); err != nil {
-		o.close()
-		return nil, err
-	}
+	o.server = harness.Must(embed.StartEtcd(config))
 	select {
 	case <-o.server.Server.ReadyNotify():
 	case <-ctx.Done():
-		o.close()
-		return nil, ctx.Err()
+		harness.Check(ctx.Err())
 	}
 	o.endpoint = "http://" + o.server.Clients[0].Addr().String()
-	if o.client, err = clientv3.New(clientv3.Config{Endpoints: []string{o.endpoint}, Logger: zap.NewNop()}); err != nil {
-		o.close()
-		return nil, err
-	}
-	return o, nil
+	o.client = newClient(o.endpoint)
+}
+
+func newClient(endpoint string) *clientv3.Client {
+	return harness.Must(clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()}))
 }
 
 func (o *origin) close() {
@@ -64,20 +64,20 @@ func (o *origin) close() {
 }
 
 // fill writes the objects of a kind, and returns their bytes.
-func (o *origin) fill(ctx context.Context, k kind, objects int) (size int64, err error) {
-	var written atomic.Int64
-	_, err = o.put(ctx, objects, func(i int) (string, []byte, error) {
-		key, value, err := k.stored(i, 0)
-		written.Add(int64(len(value)))
-		return key, value, err
+func (o *origin) fill(ctx context.Context, k kind) (size int) {
+	o.put(ctx, k.objects, func(i int) (string, []byte) {
+		key, value := k.stored(i, 0)
+		size += len(value)
+		return key, value
 	})
-	return written.Load(), err
+	return size
 }
 
 // change writes a new state of an object so many times, and returns the last revision.
-func (o *origin) change(ctx context.Context, k kind, objects, changes int) (revision int64, err error) {
-	return o.put(ctx, changes, func(i int) (string, []byte, error) {
-		return k.stored(i%objects, int(o.states.Add(1)))
+func (o *origin) change(ctx context.Context, k kind, changes int) (revision int64) {
+	return o.put(ctx, changes, func(i int) (string, []byte) {
+		o.states++
+		return k.stored(i%k.objects, o.states)
 	})
 }
 
@@ -90,16 +90,13 @@ const (
 )
 
 // put writes n values in transactions, and returns the last revision.
-func (o *origin) put(ctx context.Context, n int, of func(i int) (key string, value []byte, err error)) (int64, error) {
+func (o *origin) put(ctx context.Context, n int, of func(i int) (key string, value []byte)) int64 {
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(inFlight)
 	for i := 0; i < n && within.Err() == nil; {
 		var puts []clientv3.Op
 		for size := 0; i < n && len(puts) < maxChanges && size < maxBytes; i++ {
-			key, value, err := of(i)
-			if err != nil {
-				return 0, errors.Join(err, group.Wait())
-			}
+			key, value := of(i)
 			puts, size = append(puts, clientv3.OpPut(key, string(value))), size+len(value)
 		}
 		group.Go(func() error {
@@ -107,12 +104,6 @@ func (o *origin) put(ctx context.Context, n int, of func(i int) (key string, val
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return 0, err
-	}
-	answer, err := o.client.Get(ctx, registry)
-	if err != nil {
-		return 0, err
-	}
-	return answer.Header.Revision, nil
+	harness.Check(group.Wait())
+	return harness.Must(o.client.Get(ctx, registry)).Header.Revision
 }

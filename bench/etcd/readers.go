@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,29 +16,30 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/etcd"
 	stored "github.com/tributary-go/tributary/etcd/origin"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/store"
 )
 
-var errEnded = errors.New("the watch has ended")
-
-func newReader(k kind, j job) (source, error) {
-	if j.Reader == apiServer {
-		return newTheirs(k, j.Endpoint)
-	}
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{j.Endpoint}, Logger: zap.NewNop()})
-	if err != nil {
-		return nil, err
-	}
-	if j.Reader == floor {
-		return &plain{client: client, prefix: registryPrefix(k)}, nil
-	}
-	return k.ours(client)
+// source is a subject of a measurement.
+type source interface {
+	// sync returns when the whole state is there.
+	sync(ctx context.Context)
+	// reach returns when all changes up to a revision have come.
+	reach(ctx context.Context, revision int64)
 }
 
-func registryPrefix(k kind) string { return registry + k.folder + "/" }
+func newReader(k kind, j job) source {
+	switch j.Reader {
+	case apiServer:
+		return newTheirs(k, j.Endpoint)
+	case floor:
+		return &plain{client: newClient(j.Endpoint), prefix: k.prefix()}
+	}
+	return k.ours(newClient(j.Endpoint))
+}
 
 // plain receives bytes with etcd's client.
 type plain struct {
@@ -50,35 +49,27 @@ type plain struct {
 	answers  clientv3.WatchChan
 }
 
-func (p *plain) sync(ctx context.Context) error {
-	answers, err := p.client.GetStream(ctx, p.prefix, clientv3.WithPrefix())
-	if err != nil {
-		return err
-	}
-	for answer := range answers {
-		if err := answer.Err(); err != nil {
-			return err
-		}
+func (p *plain) sync(ctx context.Context) {
+	for answer := range harness.Must(p.client.GetStream(ctx, p.prefix, clientv3.WithPrefix())) {
+		harness.Check(answer.Err())
 		p.revision = max(p.revision, answer.GetHeader().GetRevision())
 	}
-	return nil
 }
 
-func (p *plain) reach(ctx context.Context, revision int64) error {
+func (p *plain) reach(ctx context.Context, revision int64) {
 	if p.answers == nil {
 		p.answers = p.client.Watch(ctx, p.prefix, clientv3.WithPrefix(), clientv3.WithPrevKV(), clientv3.WithRev(p.revision+1))
 	}
 	for p.revision < revision {
 		answer, ok := <-p.answers
 		if !ok || answer.Err() != nil {
-			return errors.Join(errEnded, answer.Err())
+			harness.Fail("the watch has ended: %w", answer.Err())
 		}
 		p.revision = answer.Header.Revision
 		if n := len(answer.Events); n > 0 {
 			p.revision = answer.Events[n-1].Kv.ModRevision
 		}
 	}
-	return nil
 }
 
 // ours is a collection of package etcd with its cache.
@@ -86,28 +77,26 @@ type ours[T store.Object] struct {
 	collection *stored.Collection[T]
 }
 
-func newOurs[T store.Object](from *etcd.Source[T], described apiserver.Resource[T]) (source, error) {
-	c, err := stored.New(from, described.Kind, described.Rules)
-	return ours[T]{c}, err
+func newOurs[T store.Object](from *etcd.Source[T], described apiserver.Resource[T]) source {
+	return ours[T]{harness.Must(stored.New(from, described.Kind, described.Rules))}
 }
 
-func (o ours[T]) sync(ctx context.Context) error {
+func (o ours[T]) sync(ctx context.Context) {
 	go func() { _ = o.collection.Run(ctx) }() // until the process ends
-	return o.collection.WaitSynced(ctx)
+	harness.Check(o.collection.WaitSynced(ctx))
 }
 
-func (o ours[T]) reach(ctx context.Context, revision int64) error {
-	return untilFresh(ctx, func() error { return o.collection.Cache().WaitFor(ctx, strconv.FormatInt(revision, 10)) })
+func (o ours[T]) reach(ctx context.Context, revision int64) {
+	untilFresh(ctx, func() error { return o.collection.Cache().WaitFor(ctx, strconv.FormatInt(revision, 10)) })
 }
 
 // theirs is the API server's storage with its cacher, put together by its own code.
 type theirs struct {
 	storage storage.Interface
-	folder  string
-	empty   func() runtime.Object
+	kind    kind
 }
 
-func newTheirs(k kind, endpoint string) (source, error) {
+func newTheirs(k kind, endpoint string) source {
 	config := storagebackend.NewDefaultConfig(registry, k.codec)
 	config.Transport.ServerList, config.CompactionInterval = []string{endpoint}, 0
 	key := func(obj runtime.Object) (string, error) {
@@ -119,7 +108,8 @@ func newTheirs(k kind, endpoint string) (source, error) {
 	}
 	s, _, err := genericregistry.StorageWithCacher()(config.ForResource(k.resource.GroupResource()), k.folder, key,
 		k.empty, k.emptyList, attributes, nil, nil)
-	return theirs{s, k.folder, k.empty}, err
+	harness.Check(err)
+	return theirs{s, k}
 }
 
 func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
@@ -130,31 +120,28 @@ func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	return m.GetLabels(), fields.Set{"metadata.name": m.GetName(), "metadata.namespace": m.GetNamespace()}, nil
 }
 
-func (t theirs) sync(ctx context.Context) error {
+func (t theirs) sync(ctx context.Context) {
 	for t.storage.ReadinessCheck() != nil {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Millisecond):
-		}
+		harness.Check(ctx.Err())
+		time.Sleep(time.Millisecond)
 	}
-	return nil
 }
 
-func (t theirs) reach(ctx context.Context, revision int64) error {
-	return untilFresh(ctx, func() error {
-		return t.storage.Get(ctx, t.folder+"/none", storage.GetOptions{
+func (t theirs) reach(ctx context.Context, revision int64) {
+	untilFresh(ctx, func() error {
+		return t.storage.Get(ctx, t.kind.folder+"/none", storage.GetOptions{
 			ResourceVersion: strconv.FormatInt(revision, 10), IgnoreNotFound: true,
-		}, t.empty())
+		}, t.kind.empty())
 	})
 }
 
 // untilFresh asks a cache again that has given up to wait, which both do after three seconds.
-func untilFresh(ctx context.Context, ask func() error) error {
+func untilFresh(ctx context.Context, ask func() error) {
 	for {
 		err := ask()
-		if err == nil || ctx.Err() != nil || !(storage.IsTooLargeResourceVersion(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)) {
-			return err
+		if ctx.Err() != nil || !(storage.IsTooLargeResourceVersion(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)) {
+			harness.Check(err)
+			return
 		}
 	}
 }

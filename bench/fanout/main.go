@@ -19,7 +19,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/tributary-go/tributary/bench/harness"
@@ -33,8 +32,8 @@ type load struct {
 	Initial  bool // no writes: all begin at once, with the whole state
 	Dead     int  // further watchers of everything that never read
 	InFlight int
-	Rate     int    // writes per second, however many are in flight; zero: as many as are taken
-	Beside   string // a further watcher of everything: see companions
+	Rate     int  // writes per second, however many are in flight; zero: as many as are taken
+	Beside   bool // a further watcher of everything never reads and comes again
 	Pods     int
 	Events   int
 }
@@ -48,15 +47,6 @@ func (l load) warm() int {
 	}
 	return 3 * l.Events / 10
 }
-
-// companions are the slow watchers of Kubernetes' BenchmarkSlowWatcherTax.
-var companions = map[string]companion{
-	"reads and comes again every 500 ms": {reads: true, again: true},
-	"never reads":                        {},
-	"never reads and comes again":        {again: true},
-}
-
-type companion struct{ reads, again bool }
 
 func (l load) String() string {
 	selects := "by node"
@@ -75,8 +65,8 @@ func (l load) String() string {
 	if l.Dead > 0 {
 		name += fmt.Sprintf(", %d more never read", l.Dead)
 	}
-	if l.Beside != "" {
-		name += ", one more " + l.Beside
+	if l.Beside {
+		name += ", one more never reads and comes again"
 	}
 	return name
 }
@@ -85,21 +75,15 @@ func (l load) String() string {
 var libraries = []string{"cacher", "tributary"}
 
 // names are those of the libraries in tables.
-var names = map[string]string{
-	"cacher": "API server", "tributary": "ours", "polled": "ours, polled", "floor": "floor: a channel each",
-	"polled floor": "floor: a queue",
-}
+var names = map[string]string{"cacher": "API server", "tributary": "ours", "polled": "ours, polled"}
 
 // libraries are those that a row has. Without goroutines of their own, watchers of one node or of
 // everything are the same load as with them.
 func (l load) libraries() []string {
-	switch {
-	case l.Rate > 0 || l.Initial:
+	if l.Rate > 0 || l.Initial {
 		return libraries
-	case l.All:
-		return append(slices.Clone(libraries), "polled")
 	}
-	return append(slices.Clone(libraries), "polled", "floor", "polled floor")
+	return append(slices.Clone(libraries), "polled")
 }
 
 var (
@@ -111,7 +95,7 @@ var (
 )
 
 func main() {
-	harness.Main(3, harness.Roles{"measure": harness.Measures(measure), "serve": harness.Acts(serve)}, func(ctx context.Context, s harness.Settings) error {
+	harness.Main(3, harness.Roles{"measure": harness.Measures(measure), "serve": harness.Acts(serve)}, func(ctx context.Context, s harness.Settings) {
 		pods, waiting, readers, clients, writes := 10_000, 10_000, 1_000, 100, 60
 		if s.Quick {
 			counts, *events = []int{1, 50}, 2_000
@@ -119,24 +103,21 @@ func main() {
 		}
 		switch {
 		case *listsOnly:
-			return measureLists(ctx, s, listRows(clients, pods))
+			measureWeb(ctx, s, listRows(clients, pods), listColumns...)
 		case *idleOnly:
-			return measureIdle(ctx, s, watching{Watchers: waiting, served: served{Pods: pods}})
+			measureWeb(ctx, s, web{Clients: waiting, served: served{Pods: pods}}.rows(), idleColumns...)
 		case *deliverOnly:
-			return measureDeliveries(ctx, s, watching{Watchers: readers, Writes: writes, served: served{Pods: pods}})
+			measureWeb(ctx, s, web{Clients: readers, Writes: writes, served: served{Pods: pods}}.rows(), deliveryColumns...)
 		case *curve != "":
-			return measureCurve(ctx, s, pods, *curve)
-		}
-		table.Begin("")
-		for _, l := range rows(pods, *events) {
-			if !s.Wants(l.String()) {
-				continue
-			}
-			if _, err := l.measureAll(ctx, s); err != nil {
-				return err
+			measureCurve(ctx, s, pods, *curve)
+		default:
+			table.Begin("")
+			for _, l := range rows(pods, *events) {
+				if s.Wants(l.String()) {
+					l.measureAll(ctx, s)
+				}
 			}
 		}
-		return nil
 	})
 }
 
@@ -164,16 +145,15 @@ func rows(pods, events int) (loads []load) {
 	return append(loads, slowRows(pods, events)...)
 }
 
-// slowRows are a healthy watcher, or ten, beside watchers that are slow.
+// slowRows are a healthy watcher, or ten, beside watchers that are slow, as in Kubernetes'
+// BenchmarkSlowWatcherTax.
 func slowRows(pods, events int) (loads []load) {
 	seconds := min(10, float64(events)/40_000)
 	for _, rate := range []int{100, 1000} {
 		l := load{Watchers: 1, All: true, Rate: rate, Pods: pods, Events: int(seconds * float64(rate))}
 		loads = append(loads, l)
-		for _, beside := range slices.Sorted(maps.Keys(companions)) {
-			l.Beside = beside
-			loads = append(loads, l)
-		}
+		l.Beside = true
+		loads = append(loads, l)
 	}
 	for _, dead := range []int{0, min(1000, pods)} {
 		loads = append(loads, load{
@@ -194,20 +174,19 @@ var table = harness.Table{Lead: "load | cache", Columns: []harness.Column{
 }}
 
 // measureAll measures a load with all libraries by turns, prints the rows, and returns the medians.
-func (l load) measureAll(ctx context.Context, s harness.Settings) ([]harness.Figures, error) {
+func (l load) measureAll(ctx context.Context, s harness.Settings) (medians []harness.Figures) {
 	libraries := l.libraries()
-	medians, err := harness.ByTurns(s.Repeat, libraries, func(library string) (harness.Figures, error) {
-		l.Library = library
-		return harness.Measure(ctx, "measure", l)
+	harness.Within(l, func() {
+		medians = harness.ByTurns(s.Repeat, libraries, func(library string) harness.Figures {
+			l.Library = library
+			return harness.Measure(ctx, "measure", l)
+		})
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", l, err)
-	}
 	for i, library := range libraries {
 		table.Row(medians[i], l, names[library])
-		if library == "tributary" || library == "polled" {
+		if i > 0 {
 			table.Ratio(medians[i], medians[0], "", "**ours / theirs**")
 		}
 	}
-	return medians, nil
+	return medians
 }

@@ -38,7 +38,7 @@ type loop struct {
 }
 
 // measure measures a load in this process.
-func measure(ctx context.Context, l load) (harness.Figures, error) {
+func measure(ctx context.Context, l load) harness.Figures {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	nodes := l.Watchers
@@ -71,22 +71,17 @@ func measure(ctx context.Context, l load) (harness.Figures, error) {
 	for i := range m.missing {
 		m.missing[i].Store(fanOut)
 	}
-	var err error
-	if m.subject, err = newSubject(ctx, l.Library, m.pods, version); err != nil {
-		return nil, err
-	}
+	m.subject = newSubject(ctx, l.Library, m.pods, version)
 	if l.Initial {
-		return m.measureInitial(ctx), nil
+		return m.measureInitial(ctx)
 	}
 	before := inUse()
-	if err := m.watchAll(ctx, version); err != nil {
-		return nil, err
-	}
-	if l.Beside != "" {
-		go m.accompany(ctx, companions[l.Beside])
+	m.watchAll(ctx, version)
+	if l.Beside {
+		go m.accompany(ctx)
 	}
 	waiting := inUse()
-	err = m.writeAll(0, warm)
+	err := m.writeAll(0, warm)
 	runtime.GC()
 	m.spent = harness.Figures{}
 	if err == nil {
@@ -96,13 +91,11 @@ func measure(ctx context.Context, l load) (harness.Figures, error) {
 	}
 	if m.cut.Load() > 0 {
 		// The row ends here.
-		return harness.Figures{"cut": float64(m.cut.Load()), "peak": harness.Used()["peak"]}, nil
+		return harness.Figures{"cut": float64(m.cut.Load()), "peak": harness.Used()["peak"]}
 	}
-	if err != nil {
-		return nil, err
-	}
+	harness.Check(err)
 	f := m.figures(m.taken[warm:], float64(l.Events), float64(l.Events)*float64(fanOut)).With("", m.spent)
-	if l.Beside != "" {
+	if l.Beside {
 		f["relists"] = float64(m.relists.Load())
 	}
 	if n := float64(l.Watchers + l.Dead); n >= 1000 { // of fewer, what else is in the heap decides
@@ -110,7 +103,7 @@ func measure(ctx context.Context, l load) (harness.Figures, error) {
 		f["waiting"] = (waiting["heap"] - before["heap"] + waiting["stacks"] - before["stacks"]) / n
 		f["told"] = (waiting["heap"] - before["heap"] + after["stacks"] - before["stacks"]) / n
 	}
-	return f, nil
+	return f
 }
 
 // figures has those of every load.
@@ -130,19 +123,25 @@ func (m *loop) measureInitial(ctx context.Context) harness.Figures {
 	runtime.GC()
 	began, meter := time.Now(), harness.Begin(m.Library)
 	var watchers sync.WaitGroup
+	watchers.Add(m.Watchers)
 	for i := range m.Watchers {
-		watchers.Go(func() {
-			next, err := m.subject.watch(ctx, "", "0")
-			for range m.Pods {
-				if err == nil {
-					_, err = next()
-				}
-			}
-			if err != nil {
+		left := m.Pods
+		ended := func() { taken[i] = time.Since(began); watchers.Done() }
+		lost := func(error) {
+			if left > 0 {
 				m.cut.Add(1)
+				ended()
 			}
-			taken[i] = time.Since(began)
-		})
+		}
+		go func() {
+			if err := m.subject.watch(ctx, "", "0", func(string) {
+				if left--; left == 0 {
+					ended()
+				}
+			}, lost); err != nil {
+				lost(err)
+			}
+		}()
 	}
 	watchers.Wait()
 	f := meter.End().With("", m.figures(taken, float64(m.Pods), float64(m.Pods)*float64(m.Watchers)))
@@ -155,56 +154,35 @@ func (m *loop) measureInitial(ctx context.Context) harness.Figures {
 func node(i int) string { return fmt.Sprintf("node-%06d.eu-central-1.compute.internal", i) }
 
 // watchAll starts the watchers, and returns when all of them wait.
-func (m *loop) watchAll(ctx context.Context, version string) error {
-	var ready sync.WaitGroup
+func (m *loop) watchAll(ctx context.Context, version string) {
 	for i := range m.Watchers + m.Dead {
-		name := ""
-		if !m.All && i < m.Watchers {
+		name, take, lost := "", m.take, m.lose
+		switch {
+		case i >= m.Watchers:
+			take, lost = forEver(ctx), func(error) {}
+		case !m.All:
 			name = node(i)
 		}
-		if p, ok := m.subject.(poller); ok && i < m.Watchers {
-			if err := p.poll(name, version, m.take, m.lose); err != nil {
-				return err
-			}
-			continue
-		}
-		next, err := m.subject.watch(ctx, name, version)
-		if err != nil {
-			return err
-		}
-		if i >= m.Watchers {
-			go func() { _, _ = next() }() // reads one event, and no more
-			continue
-		}
-		ready.Add(1)
-		go func() {
-			ready.Done()
-			m.follow(next)
-		}()
+		harness.Check(m.subject.watch(ctx, name, version, take, lost))
 	}
-	ready.Wait()
 	time.Sleep(300 * time.Millisecond) // until the last of them waits; nothing depends on it
-	return nil
 }
 
-// accompany is the slow watcher. If its version is refused, or its watch is ended while it reads,
-// it has to list, and begins again at the newest version.
-func (m *loop) accompany(ctx context.Context, c companion) {
+// forEver takes one event, and no more.
+func forEver(ctx context.Context) (take func(string)) { return func(string) { <-ctx.Done() } }
+
+// accompany is the slow watcher, which takes one event of each of its watches. If its version is
+// refused it has to list, and begins again at the newest version.
+func (m *loop) accompany(ctx context.Context) {
 	for version := world.Version(m.first); ctx.Err() == nil; {
 		watching, stop := context.WithCancel(ctx)
-		next, err := m.subject.watch(watching, "", version)
-		go func() {
-			for err == nil {
-				if _, err = next(); err == nil && !c.reads {
-					return
-				}
-			}
+		lost := func(error) {
 			if watching.Err() == nil {
 				m.relists.Add(1)
 			}
-		}()
-		if !c.again {
-			<-ctx.Done()
+		}
+		if err := m.subject.watch(watching, "", version, forEver(watching), lost); err != nil {
+			lost(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -214,18 +192,6 @@ func (m *loop) accompany(ctx context.Context, c companion) {
 		if n := m.delivered.Load(); n > 0 {
 			version = world.Version(m.first + int(n))
 		}
-	}
-}
-
-// follow takes events until the end.
-func (m *loop) follow(next func() (string, error)) {
-	for {
-		text, err := next()
-		if err != nil {
-			m.lose(err)
-			return
-		}
-		m.take(text)
 	}
 }
 

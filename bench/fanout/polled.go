@@ -6,7 +6,6 @@ import (
 	"runtime"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/server/watchcache"
 )
@@ -36,7 +35,7 @@ type polledWatch struct {
 	lost    func(error)
 }
 
-func (p polled) poll(node, version string, take func(version string), lost func(error)) error {
+func (p polled) watch(_ context.Context, node, version string, take func(string), lost func(error)) error {
 	w, err := p.watcher(node, version)
 	if err != nil {
 		return err
@@ -57,10 +56,6 @@ func (w *polledWatch) run() {
 			w.lost(errors.Join(errEnded, err))
 			return
 		}
-		for i := range events {
-			if e := &events[i]; e.Type != watch.Bookmark {
-				w.take(e.Object.ResourceVersion)
-			}
-		}
+		takeAll(events, w.take)
 	}
 }

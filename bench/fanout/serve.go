@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,8 +35,8 @@ type served struct {
 	Anew    bool // lists share no encodings
 }
 
-// serve serves until its input ends.
-func serve(ctx context.Context, s served) error {
+// serve is the process of a cache behind HTTP.
+func serve(ctx context.Context, s served) {
 	var pods []*corev1.Pod
 	for i := range s.Pods {
 		p := world.Pods{PerSet: 50}.Pod(i, i, 0)
@@ -48,27 +47,18 @@ func serve(ctx context.Context, s served) error {
 	if s.Anew {
 		cacheOptions = append(cacheOptions, watchcache.WithListBytes(0))
 	}
-	cache, err := newSubject(ctx, s.Library, pods, world.Version(s.Pods), cacheOptions...)
-	if err != nil {
-		return err
-	}
-	handler := harness.Control(nil)
-	handler.HandleFunc("/write", harness.Answer(func(r *http.Request) (any, error) { return nil, write(cache, pods, r.FormValue("n")) }))
+	cache := newSubject(ctx, s.Library, pods, world.Version(s.Pods), cacheOptions...)
+	handler := harness.Control(nil, map[string]func(*http.Request) any{
+		"/write": func(r *http.Request) any { write(cache, pods, harness.Number(r, "n")); return nil },
+	})
 	if theirs, ok := cache.(*theirs); ok {
 		handler.Handle("/", theirs.handler())
 	} else {
-		server, err := apiserver.NewServer()
-		if err != nil {
-			return err
-		}
+		server := harness.Must(apiserver.NewServer())
 		apiserver.ServeCache(server, cache.(ours).cache, builtin.Pods().View)
 		handler.Handle("/", server)
 	}
-	url, err := harness.Serving{TLS: s.TLS}.Serve(handler)
-	if err == nil {
-		harness.Say(ctx, url)
-	}
-	return err
+	harness.Serving{TLS: s.TLS}.Say(ctx, handler, nil)
 }
 
 // protocol is the name of one.
@@ -83,55 +73,11 @@ func (s served) protocol() string {
 	return protocol
 }
 
-// with serves in a process of its own while it is used, and returns what that has used meanwhile.
-// Its peak is since the beginning, and before.rss the resident set then.
-func (s served) with(ctx context.Context, use func(ctx context.Context, client *http.Client, url string) error) (harness.Figures, error) {
-	p, err := harness.Start(ctx, "serve", s)
-	if err != nil {
-		return nil, err
-	}
-	defer p.Stop()
-	ctx, hangUp := context.WithCancel(ctx) // sockets that stay open are missing in the next row
-	defer hangUp()
-	client := harness.Client(s.HTTP2)
-	before, err := used(ctx, client, p.URL(), harness.Returned)
-	if err != nil {
-		return nil, err
-	}
-	if err := use(ctx, client, p.URL()); err != nil {
-		return nil, err
-	}
-	at, err := used(ctx, client, p.URL(), harness.AsItIs)
-	if err != nil {
-		return nil, err
-	}
-	after, err := used(ctx, client, p.URL(), harness.Returned)
-	if err != nil {
-		return nil, err
-	}
-	f := after.Since(before).With("before.", before)
-	f["user"], f["system"], f["peak"] = at["user"]-before["user"], at["system"]-before["system"], at["peak"]
-	return f, nil
-}
-
-// used asks the server itself, so that a watcher's connection is open before.
-func used(ctx context.Context, client *http.Client, url, how string) (f harness.Figures, err error) {
-	body, err := harness.Get(ctx, client, url+how)
-	if err != nil {
-		return nil, err
-	}
-	defer body.Close()
-	return f, json.NewDecoder(body).Decode(&f)
-}
-
 // handler serves the cacher by the API server's own handler of lists and watches, with the filters
 // that it needs, and none of the others.
 func (t *theirs) handler() http.Handler {
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
-	err := scheme.Scheme.AddFieldLabelConversionFunc(kind, func(label, value string) (string, string, error) { return label, value, nil })
-	if err != nil {
-		panic(err)
-	}
+	harness.Check(scheme.Scheme.AddFieldLabelConversionFunc(kind, func(label, value string) (string, string, error) { return label, value, nil }))
 	scope := &handlers.RequestScope{
 		Namer:      handlers.ContextBasedNaming{Namer: apimachinery.Namer(meta.NewAccessor())},
 		Serializer: scheme.Codecs, ParameterCodec: scheme.ParameterCodec,

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 )
@@ -26,39 +27,24 @@ import (
 type subject interface {
 	// update makes a write of so many bytes; zero: unknown. The pod is the cache's from then on.
 	update(pod *corev1.Pod, bytes int) error
-	// watch returns the versions of the events after a version, of one node if it is not empty.
-	watch(ctx context.Context, node, version string) (next func() (string, error), err error)
-}
-
-// poller is a subject whose watchers wait without a goroutine.
-type poller interface {
-	// poll begins a watch, whose events are taken by a worker.
-	poll(node, version string, take func(version string), lost func(error)) error
+	// watch begins a watch after a version, of one node if it is not empty. It calls take with the
+	// version of each event, and lost once the watch has ended.
+	watch(ctx context.Context, node, version string, take func(version string), lost func(error)) error
 }
 
 var errEnded = errors.New("the watch has ended")
 
 // newSubject makes a cache that holds pods. Options are for ours.
-func newSubject(ctx context.Context, library string, pods []*corev1.Pod, version string, options ...watchcache.Option) (subject, error) {
-	switch library {
-	case "cacher":
+func newSubject(ctx context.Context, library string, pods []*corev1.Pod, version string, options ...watchcache.Option) subject {
+	if library == "cacher" {
 		return newTheirs(ctx, pods, version)
-	case "floor":
-		return &floor{watchers: map[string]chan *corev1.Pod{}}, nil
-	case "polled floor":
-		return newPolledFloor(), nil
 	}
-	c, err := watchcache.NewCache(watchcache.Pods(), options...)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Replace(store.Items(pods...), store.At(version)); err != nil {
-		return nil, err
-	}
+	c := harness.Must(watchcache.NewCache(watchcache.Pods(), options...))
+	harness.Check(c.Replace(store.Items(pods...), store.At(version)))
 	if library == "polled" {
-		return newPolled(ours{c}), nil
+		return newPolled(ours{c})
 	}
-	return ours{c}, nil
+	return ours{c}
 }
 
 type ours struct {
@@ -77,26 +63,31 @@ func (o ours) watcher(node, version string) (*watchcache.Watcher[*corev1.Pod], e
 	return o.cache.Watcher(r)
 }
 
-func (o ours) watch(ctx context.Context, node, version string) (func() (string, error), error) {
+// watch has a goroutine.
+func (o ours) watch(ctx context.Context, node, version string, take func(string), lost func(error)) error {
 	w, err := o.watcher(node, version)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var events []watchcache.Delivery[*corev1.Pod]
-	return func() (string, error) {
+	go func() {
 		for {
-			if len(events) == 0 {
-				if events, err = w.Next(ctx); err != nil || len(events) == 0 {
-					return "", errors.Join(errEnded, err)
-				}
+			events, err := w.Next(ctx)
+			if err != nil || len(events) == 0 {
+				lost(errors.Join(errEnded, err))
+				return
 			}
-			e := &events[0]
-			events = events[1:]
-			if e.Type != watch.Bookmark {
-				return e.Object.ResourceVersion, nil
-			}
+			takeAll(events, take)
 		}
-	}, nil
+	}()
+	return nil
+}
+
+func takeAll(events []watchcache.Delivery[*corev1.Pod], take func(version string)) {
+	for i := range events {
+		if e := &events[i]; e.Type != watch.Bookmark {
+			take(e.Object.ResourceVersion)
+		}
+	}
 }
 
 // theirs is the API server's cacher over a storage in memory.
@@ -107,10 +98,10 @@ type theirs struct {
 
 const prefix = "/pods/"
 
-func newTheirs(ctx context.Context, pods []*corev1.Pod, version string) (subject, error) {
+func newTheirs(ctx context.Context, pods []*corev1.Pod, version string) subject {
 	// The channel is as long as that of the storage on etcd.
 	m := &inMemory{pods: pods, version: version, events: make(chan watch.Event, 100)}
-	c, err := cacher.NewCacherFromConfig(cacher.Config{
+	c := harness.Must(cacher.NewCacherFromConfig(cacher.Config{
 		Storage: m, Versioner: storage.APIObjectVersioner{}, GroupResource: schema.GroupResource{Resource: "pods"},
 		EventsHistoryWindow: cacher.DefaultEventFreshDuration, ResourcePrefix: prefix, GetAttrsFunc: attributes,
 		KeyFunc: func(obj runtime.Object) (string, error) {
@@ -123,11 +114,9 @@ func newTheirs(ctx context.Context, pods []*corev1.Pod, version string) (subject
 		}},
 		NewFunc: func() runtime.Object { return &corev1.Pod{} }, NewListFunc: func() runtime.Object { return &corev1.PodList{} },
 		Codec: scheme.Codecs.LegacyCodec(corev1.SchemeGroupVersion),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &theirs{c, m}, c.Wait(ctx)
+	}))
+	harness.Check(c.Wait(ctx))
+	return &theirs{c, m}
 }
 
 const nodeName = "spec.nodeName"
@@ -149,29 +138,29 @@ func (t *theirs) update(pod *corev1.Pod, _ int) error {
 	return nil
 }
 
-func (t *theirs) watch(ctx context.Context, node, version string) (func() (string, error), error) {
+func (t *theirs) watch(ctx context.Context, node, version string, take func(string), lost func(error)) error {
 	selector := fields.Everything()
 	if node != "" {
 		selector = fields.OneTermEqualSelector(nodeName, node)
 	}
-	w, err := t.cacher.Watch(ctx, prefix, storage.ListOptions{
-		ResourceVersion: version, Recursive: true,
-		Predicate: predicate(selector, true),
-	})
+	w, err := t.cacher.Watch(ctx, prefix, storage.ListOptions{ResourceVersion: version, Recursive: true, Predicate: predicate(selector, true)})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return func() (string, error) {
+	go func() {
 		for e := range w.ResultChan() {
-			switch obj, ok := e.Object.(metav1.Object); { // the object itself would be a copy
-			case !ok:
-				return "", fmt.Errorf("%w: %v", errEnded, e.Object)
-			case e.Type != watch.Bookmark:
-				return obj.GetResourceVersion(), nil
+			obj, ok := e.Object.(metav1.Object) // the object itself would be a copy
+			if !ok {
+				lost(fmt.Errorf("%w: %v", errEnded, e.Object))
+				return
+			}
+			if e.Type != watch.Bookmark {
+				take(obj.GetResourceVersion())
 			}
 		}
-		return "", errEnded
-	}, nil
+		lost(errEnded)
+	}()
+	return nil
 }
 
 func predicate(selector fields.Selector, bookmarks bool) storage.SelectionPredicate {

@@ -1,8 +1,10 @@
 package harness
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +12,9 @@ import (
 
 // Figures are the outcome of one measurement, by their names.
 type Figures map[string]float64
+
+// Say prints the figures for the parent of this process.
+func (f Figures) Say() { Check(json.NewEncoder(os.Stdout).Encode(f)) }
 
 // Since has the differences to an earlier time.
 func (f Figures) Since(before Figures) Figures {
@@ -85,31 +90,23 @@ func Medians(runs []Figures) Figures {
 
 // ByTurns measures each subject in turn, so that other work of the machine falls on all of them,
 // and returns their medians.
-func ByTurns[S any](repeat int, subjects []S, measure func(S) (Figures, error)) ([]Figures, error) {
+func ByTurns[S any](repeat int, subjects []S, measure func(S) Figures) []Figures {
 	runs := make([][]Figures, len(subjects))
 	for range repeat {
 		for i, subject := range subjects {
-			f, err := measure(subject)
-			if err != nil {
-				return nil, fmt.Errorf("%v: %w", subject, err)
-			}
-			runs[i] = append(runs[i], f)
+			Within(subject, func() { runs[i] = append(runs[i], measure(subject)) })
 		}
 	}
 	medians := make([]Figures, len(subjects))
 	for i, of := range runs {
 		medians[i] = Medians(of)
 	}
-	return medians, nil
+	return medians
 }
 
 // Repeated is ByTurns of one subject.
-func Repeated[S any](repeat int, subject S, measure func(S) (Figures, error)) (Figures, error) {
-	medians, err := ByTurns(repeat, []S{subject}, measure)
-	if err != nil {
-		return nil, err
-	}
-	return medians[0], nil
+func Repeated[S any](repeat int, subject S, measure func(S) Figures) Figures {
+	return ByTurns(repeat, []S{subject}, measure)[0]
 }
 
 // Column is a cell in each row of a table.
@@ -166,6 +163,24 @@ func (t Table) Row(f Figures, lead ...any) {
 		}
 		return fmt.Sprintf(c.format, values...)
 	})
+}
+
+// Rows prints a row for each subject, which leads it.
+func Rows[S any](t Table, subjects []S, medians []Figures) {
+	for i, f := range medians {
+		t.Row(f, subjects[i])
+	}
+}
+
+// Compare measures ours and theirs by turns, and prints a row of each and one of their ratio,
+// behind the lead. It returns their medians.
+func (t Table) Compare(repeat int, names []string, measure func(name string) Figures, lead ...any) []Figures {
+	medians := ByTurns(repeat, names, measure)
+	for i, f := range medians {
+		t.Row(f, append(slices.Clip(lead), names[i])...)
+	}
+	t.Ratio(medians[0], medians[1], append(slices.Clip(lead), "**ours / theirs**")...)
+	return medians
 }
 
 // Ratio prints a row of ours to theirs.

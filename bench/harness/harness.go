@@ -1,9 +1,9 @@
-// Package harness is what the benchmarks share. A command has rows: subjects that are measured by
-// turns, each in a process of its own, whose figures have names. A table prints their medians, and
-// the ratio of ours to theirs.
+// Package harness is the one of all benchmarks. A command has parts; a part has rows: subjects that
+// are measured by turns, each in a process of its own, whose figures have names. A table prints
+// their medians, and the ratio of ours to theirs; package chart draws them over a number.
 //
 // A process of its own has a role and a task in JSON. It prints its figures, or the addresses at
-// which it serves, for its parent.
+// which it serves, for its parent. What fails ends the measurement, by [Must], [Check] or [Fail].
 package harness
 
 import (
@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,34 +30,28 @@ type Settings struct {
 }
 
 // Roles are what further processes of a command can be.
-type Roles map[string]func(ctx context.Context, task []byte) error
+type Roles map[string]func(ctx context.Context, task []byte)
 
 // Acts is a role that prints by itself what its parent waits for.
-func Acts[T any](act func(ctx context.Context, task T) error) func(context.Context, []byte) error {
-	return func(ctx context.Context, text []byte) error {
+func Acts[T any](act func(ctx context.Context, task T)) func(context.Context, []byte) {
+	return func(ctx context.Context, text []byte) {
 		var task T
-		if err := json.Unmarshal(text, &task); err != nil {
-			return fmt.Errorf("the task of a process: %w", err)
-		}
-		return act(ctx, task)
+		Check(json.Unmarshal(text, &task))
+		act(ctx, task)
 	}
 }
 
 // Measures is a role that measures, and prints its figures for [Measure].
-func Measures[T any](measure func(ctx context.Context, task T) (Figures, error)) func(context.Context, []byte) error {
-	return Acts(func(ctx context.Context, task T) error {
+func Measures[T any](measure func(ctx context.Context, task T) Figures) func(context.Context, []byte) {
+	return Acts(func(ctx context.Context, task T) {
 		ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 		defer cancel()
-		f, err := measure(ctx, task)
-		if err != nil {
-			return err
-		}
-		return json.NewEncoder(os.Stdout).Encode(f)
+		measure(ctx, task).Say()
 	})
 }
 
 // Main is the main function of a command, or of a process that it starts.
-func Main(repeat int, roles Roles, measure func(context.Context, Settings) error) {
+func Main(repeat int, roles Roles, measure func(context.Context, Settings)) {
 	var s Settings
 	flag.BoolVar(&s.Quick, "quick", false, "small sizes and one repetition: shows that everything runs, not how fast")
 	flag.IntVar(&s.Repeat, "repeat", repeat, "repetitions of each measurement; the tables have medians")
@@ -70,17 +63,18 @@ func Main(repeat int, roles Roles, measure func(context.Context, Settings) error
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	var err error
-	switch be := roles[*role]; {
-	case be != nil:
-		err = be(ctx, []byte(flag.Arg(0)))
-	case *role != "" || flag.NArg() > 0:
-		err = fmt.Errorf("unknown role %q or argument %q: start it with flags only", *role, flag.Args())
-	default:
-		fmt.Printf("%s, %s/%s, %d CPUs, client-go %s, %s, repetitions: %d\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
-			runtime.NumCPU(), clientGoVersion(), time.Now().Format(time.DateOnly), s.Repeat)
-		err = measure(ctx, s)
-	}
+	err := Try(func() {
+		switch be := roles[*role]; {
+		case be != nil:
+			be(ctx, []byte(flag.Arg(0)))
+		case *role != "" || flag.NArg() > 0:
+			Fail("unknown role %q or argument %q: start it with flags only", *role, flag.Args())
+		default:
+			fmt.Printf("%s, %s/%s, %d CPUs, client-go %s, %s, repetitions: %d\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+				runtime.NumCPU(), clientGoVersion(), time.Now().Format(time.DateOnly), s.Repeat)
+			measure(ctx, s)
+		}
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -101,56 +95,38 @@ func clientGoVersion() string {
 // Part is one or more tables of a command.
 type Part struct {
 	Name    string
-	Measure func(context.Context, Settings) error
+	Measure func(context.Context, Settings)
 }
 
 // Each measures the parts that have Only in their names.
-func (s Settings) Each(ctx context.Context, parts ...Part) error {
+func (s Settings) Each(ctx context.Context, parts ...Part) {
 	for _, part := range parts {
-		if !s.Wants(part.Name) {
-			continue
-		}
-		if err := part.Measure(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", part.Name, err)
+		if s.Wants(part.Name) {
+			Within(part.Name, func() { part.Measure(ctx, s) })
 		}
 	}
-	return nil
 }
 
 // Wants reports whether a name has Only in it.
 func (s Settings) Wants(name string) bool { return strings.Contains(name, s.Only) }
 
 // Measure has a process of its own measure.
-func Measure(ctx context.Context, role string, task any, env ...string) (f Figures, err error) {
-	cmd, err := command(ctx, role, task)
-	if err != nil {
-		return nil, err
-	}
+func Measure(ctx context.Context, role string, task any, env ...string) (f Figures) {
+	cmd := command(ctx, role, task)
 	cmd.Env = append(cmd.Env, env...)
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, err
-	}
-	return f, json.Unmarshal(out, &f)
+	Check(json.Unmarshal(Must(cmd.Output()), &f))
+	return f
 }
 
-// Run has a process of its own print for itself.
-func Run(ctx context.Context, role string, task any) error {
-	cmd, err := command(ctx, role, task)
-	if err != nil {
-		return err
-	}
+// Print has a process of its own print for itself.
+func Print(ctx context.Context, role string, task any) {
+	cmd := command(ctx, role, task)
 	cmd.Stdout = os.Stdout
-	return cmd.Run()
+	Check(cmd.Run())
 }
 
-// command is that of a process of a role.
-func command(ctx context.Context, role string, task any) (*exec.Cmd, error) {
-	text, err := json.Marshal(task)
-	if err != nil {
-		return nil, err
-	}
-	return self.Command(ctx, "-role", role, string(text))
+func command(ctx context.Context, role string, task any) *exec.Cmd {
+	return Must(self.Command(ctx, "-role", role, string(Must(json.Marshal(task)))))
 }
 
 // Process is one that serves or acts until its input ends, and the words of its first line.
@@ -159,47 +135,38 @@ type Process struct {
 	Words []string
 }
 
-// URL is the first word.
-func (p Process) URL() string { return p.Words[0] }
-
 // Start starts a process, and waits for its first line. Stop it in the end.
-func Start(ctx context.Context, role string, task any) (p Process, err error) {
-	text, err := json.Marshal(task)
-	if err != nil {
-		return p, err
-	}
-	if p.Process, err = self.Start(ctx, "-role", role, string(text)); err != nil {
-		return p, err
-	}
+func Start(ctx context.Context, role string, task any) Process {
+	p := Process{Process: Must(self.Start(ctx, "-role", role, string(Must(json.Marshal(task)))))}
 	line, err := p.Line()
-	if p.Words = strings.Fields(line); err == nil && len(p.Words) == 0 {
-		err = fmt.Errorf("it says nothing")
-	}
 	if err != nil {
 		p.Stop()
-		return p, fmt.Errorf("%s: %w", role, err)
+		Fail("%s: %w", role, err)
 	}
-	return p, nil
+	p.Words = strings.Fields(line)
+	return p
+}
+
+func (p Process) String() string { return strings.Join(p.Words, " ") }
+
+// URL is where a process serves.
+func (p Process) URL() string { return p.Words[0] }
+
+// Control is where it is told what to do: at an address of its own, if it has two.
+func (p Process) Control() string { return p.Words[len(p.Words)-1] }
+
+// Ask asks a process what it uses, and has been asked.
+func (p Process) Ask(ctx context.Context, how string) Figures {
+	return Call[Figures](ctx, p.Control()+how)
+}
+
+// Do has a process do something, and waits until it has.
+func (p Process) Do(ctx context.Context, what string, args ...any) {
+	Do(ctx, p.Control()+fmt.Sprintf(what, args...))
 }
 
 // Say prints a line for the parent, and returns when the input of this process ends.
 func Say(ctx context.Context, words ...any) {
 	fmt.Println(words...)
 	<-self.UntilInputEnds(ctx).Done()
-}
-
-// Numbers is a flag of numbers that are separated by commas, in place of the usual ones.
-func Numbers(into *[]int, name, usage string) {
-	flag.Func(name, "`numbers`, such as 1,10, in place of the usual "+usage, func(text string) error {
-		var list []int
-		for part := range strings.SplitSeq(text, ",") {
-			n, err := strconv.Atoi(part)
-			if err != nil || n < 0 {
-				return fmt.Errorf("%q is no number", part)
-			}
-			list = append(list, n)
-		}
-		*into = list
-		return nil
-	})
 }

@@ -7,14 +7,18 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 )
 
@@ -32,11 +36,8 @@ type Serving struct {
 }
 
 // Serve serves on loopback until the process ends: HTTP/1.1, and HTTP/2 with TLS or without.
-func (s Serving) Serve(handler http.Handler) (url string, err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
+func (s Serving) Serve(handler http.Handler) (url string) {
+	listener := Must(net.Listen("tcp", "127.0.0.1:0"))
 	address := listener.Addr().String()
 	if s.Counts != nil {
 		listener = s.Counts.Of(listener)
@@ -48,19 +49,23 @@ func (s Serving) Serve(handler http.Handler) (url string, err error) {
 	web.Protocols.SetUnencryptedHTTP2(!s.TLS)
 	if !s.TLS {
 		go func() { _ = web.Serve(listener) }()
-		return "http://" + address, nil
+		return "http://" + address
 	}
 	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
-	if err != nil {
-		return "", err
-	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		return "", err
-	}
-	web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}}
+	Check(err)
+	web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{Must(tls.X509KeyPair(certificate, key))}}
 	go func() { _ = web.ServeTLS(listener, "", "") }()
-	return "https://" + address, nil
+	return "https://" + address
+}
+
+// Say serves, says the address to the parent, and that of the control if there is one, and returns
+// when the input of this process ends.
+func (s Serving) Say(ctx context.Context, handler, control http.Handler) {
+	words := []any{s.Serve(handler)}
+	if control != nil {
+		words = append(words, Serving{}.Serve(control))
+	}
+	Say(ctx, words...)
 }
 
 // Counts are those of the connections of a listener.
@@ -112,59 +117,77 @@ func Client(http2 bool) *http.Client {
 	}}
 }
 
-// Get returns the body of an answer; headers are names and values by turns.
-func Get(ctx context.Context, client *http.Client, url string, headers ...string) (io.ReadCloser, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
+// Config is that of a client of a server on this machine, in protobuf and without a limit of
+// requests.
+func Config(url string) *rest.Config {
+	return &rest.Config{
+		Host: url, QPS: -1, TLSClientConfig: rest.TLSClientConfig{Insecure: strings.HasPrefix(url, "https:")},
+		ContentConfig: rest.ContentConfig{ContentType: Protobuf, AcceptContentTypes: Protobuf + ",application/json"},
 	}
+}
+
+// RESTClient is client-go's client of a version of a group, with the types of its clientset.
+func RESTClient(config *rest.Config, version schema.GroupVersion) rest.Interface {
+	config.GroupVersion, config.NegotiatedSerializer, config.APIPath = &version, scheme.Codecs.WithoutConversion(), "/apis"
+	if version.Group == "" {
+		config.APIPath = "/api"
+	}
+	return Must(rest.RESTClientFor(config))
+}
+
+// Get returns the body of an answer; headers are names and values by turns.
+func Get(ctx context.Context, client *http.Client, url string, headers ...string) io.ReadCloser {
+	r := Must(http.NewRequestWithContext(ctx, http.MethodGet, url, nil))
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	answer, err := client.Do(r)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(answer.Body)
-		_ = answer.Body.Close()
-		err = fmt.Errorf("%s: %s: %s", url, answer.Status, text)
+	answer := Must(client.Do(r))
+	if answer.StatusCode != http.StatusOK {
+		defer answer.Body.Close()
+		Fail("%s: %s: %s", url, answer.Status, Must(io.ReadAll(answer.Body)))
 	}
-	if err != nil {
-		return nil, err
-	}
-	return answer.Body, nil
+	return answer.Body
+}
+
+// Discard reads the body of an answer, and returns its length.
+func Discard(ctx context.Context, client *http.Client, url string, headers ...string) int64 {
+	body := Get(ctx, client, url, headers...)
+	defer body.Close()
+	return Must(io.Copy(io.Discard, body))
 }
 
 var local = Client(false)
 
 // Call asks a server of the harness, whose answer is JSON or nothing.
-func Call[T any](ctx context.Context, url string) (answer T, err error) {
-	body, err := Get(ctx, local, url)
-	if err != nil {
-		return answer, err
-	}
+func Call[T any](ctx context.Context, url string) T { return CallBy[T](ctx, local, url) }
+
+// CallBy is Call with a client.
+func CallBy[T any](ctx context.Context, client *http.Client, url string) (answer T) {
+	body := Get(ctx, client, url)
 	defer body.Close()
 	if err := json.NewDecoder(body).Decode(&answer); err != nil && !errors.Is(err, io.EOF) {
-		return answer, fmt.Errorf("%s: %w", url, err)
+		Fail("%s: %w", url, err)
 	}
-	return answer, nil
+	return answer
 }
 
 // Do asks a server of the harness to do something.
-func Do(ctx context.Context, url string) error {
-	_, err := Call[any](ctx, url)
-	return err
-}
+func Do(ctx context.Context, url string) { Call[any](ctx, url) }
 
-// Answer makes a handler of what a server of the harness does or tells.
-func Answer(do func(r *http.Request) (any, error)) http.HandlerFunc {
+// answer makes a handler of what a server of the harness does or tells.
+func answer(do func(r *http.Request) any) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		answer, err := do(r)
-		if err != nil {
+		var answer any
+		if err := Try(func() { answer = do(r) }); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		_ = json.NewEncoder(w).Encode(answer)
 	}
 }
+
+// Number is a number in the query of a request.
+func Number(r *http.Request, name string) int { return Must(strconv.Atoi(r.FormValue(name))) }
 
 // ReadFrames reads the frames of a watch in protobuf, each after its length, until it ends or each
 // returns false.

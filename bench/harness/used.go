@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"encoding/json"
 	"net/http"
 	"os"
 	"runtime"
@@ -129,25 +128,31 @@ const (
 	Returned  = "/used?gc=1&free=1&peak=1" // garbage first, and its memory is the system's again
 )
 
-// Control is a mux that answers what this process uses, and counts, which may be nil.
-func Control(counts func() Figures) *http.ServeMux {
+// Control is a mux that answers what this process uses, with the counts, which may be nil, and has
+// it act.
+func Control(counts func() Figures, acts map[string]func(*http.Request) any) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/used", func(w http.ResponseWriter, r *http.Request) {
-		if r.FormValue("gc") != "" {
-			Collect()
-			time.Sleep(100 * time.Millisecond)
-		}
-		if r.FormValue("free") != "" {
-			debug.FreeOSMemory()
-		}
-		f := Used()
-		if counts != nil {
-			f = f.With("", counts())
-		}
-		if r.FormValue("peak") != "" {
-			_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // else the start counts
-		}
-		_ = json.NewEncoder(w).Encode(f)
-	})
+	mux.HandleFunc("/used", answer(func(r *http.Request) any { return used(r, counts) }))
+	for path, act := range acts {
+		mux.HandleFunc(path, answer(act))
+	}
 	return mux
+}
+
+func used(r *http.Request, counts func() Figures) Figures {
+	if r.FormValue("gc") != "" {
+		Collect()
+		time.Sleep(100 * time.Millisecond)
+	}
+	if r.FormValue("free") != "" {
+		debug.FreeOSMemory()
+	}
+	f := Used()
+	if counts != nil {
+		f = f.With("", counts())
+	}
+	if r.FormValue("peak") != "" {
+		_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) // else the start counts
+	}
+	return f
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 
 	"github.com/tributary-go/tributary/bench/harness"
@@ -18,28 +17,25 @@ type world struct {
 	Nodes    int
 	Library  string
 	Server   string
+	Control  string // of the server
 }
 
-var full = world{Size: 10_000}
+var full = world{Secrets: 33_493, Size: 10_000, Referred: 50, Names: 10_000, Nodes: 50_000}
 
 func main() {
-	flag.IntVar(&full.Secrets, "secrets", 33_493, "Secrets on the server")
-	flag.IntVar(&full.Referred, "referred", 50, "Secrets that are referred to")
-	flag.IntVar(&full.Nodes, "nodes", 50_000, "Nodes on the server, of which one is read")
-	flag.IntVar(&full.Names, "names", 10_000, "names of the first table")
 	harness.Main(3, harness.Roles{"serve": harness.Acts(serve), "read": harness.Measures(read)}, measure)
 }
 
-func measure(ctx context.Context, s harness.Settings) error {
+func measure(ctx context.Context, s harness.Settings) {
 	if s.Quick {
 		full = world{Secrets: 500, Size: 10_000, Referred: 5, Names: 200, Nodes: 500}
 	}
-	return s.Each(ctx, harness.Part{Name: "names", Measure: measureNames}, harness.Part{Name: "memory", Measure: measureMemory},
+	s.Each(ctx, harness.Part{Name: "names", Measure: measureNames}, harness.Part{Name: "memory", Measure: measureMemory},
 		harness.Part{Name: "churn", Measure: measureChurn}, harness.Part{Name: "nodes", Measure: measureNodes})
 }
 
 // measureNames is the cost of names without their objects.
-func measureNames(ctx context.Context, s harness.Settings) error {
+func measureNames(ctx context.Context, s harness.Settings) {
 	table := harness.Table{Lead: "| names", Columns: []harness.Column{
 		harness.Col("all started after s", "%.1f", "wall"),
 		harness.Col("most that waited for their state", "%.0f", "waiting"),
@@ -52,10 +48,7 @@ func measureNames(ctx context.Context, s harness.Settings) error {
 	}}
 	table.Begin("names without objects")
 	empty := world{Size: full.Size}
-	base, err := empty.median(ctx, s, bare)
-	if err != nil {
-		return err
-	}
+	base := empty.median(ctx, s, bare)
 	for _, names := range []int{full.Names / 10, full.Names} {
 		for _, library := range []string{followed, watched, kubelet} {
 			if library == kubelet && names > 1000 {
@@ -63,33 +56,29 @@ func measureNames(ctx context.Context, s harness.Settings) error {
 			}
 			row := empty
 			row.Names = names
-			f, err := row.median(ctx, s, library)
-			if err != nil {
-				return err
-			}
+			f := row.median(ctx, s, library)
 			f["names"] = float64(names)
 			table.Row(f.With("more.", f.Since(base)), library, names)
 		}
 	}
-	return nil
 }
 
 // measureMemory is a program that refers to a few of many Secrets.
-func measureMemory(ctx context.Context, s harness.Settings) error {
+func measureMemory(ctx context.Context, s harness.Settings) {
 	w := full
 	w.Nodes = 0
-	return w.measureReads(ctx, s, fmt.Sprintf("%d of %d Secrets of %d bytes", w.Referred, w.Secrets, w.Size), referred, clientGo)
+	w.measureReads(ctx, s, fmt.Sprintf("%d of %d Secrets of %d bytes", w.Referred, w.Secrets, w.Size), referred, clientGo)
 }
 
 // measureNodes is a program that looks up one Node by its name.
-func measureNodes(ctx context.Context, s harness.Settings) error {
+func measureNodes(ctx context.Context, s harness.Settings) {
 	w := full
 	w.Secrets = 0
-	return w.measureReads(ctx, s, fmt.Sprintf("1 of %d Nodes", w.Nodes), oneNode, allNodes)
+	w.measureReads(ctx, s, fmt.Sprintf("1 of %d Nodes", w.Nodes), oneNode, allNodes)
 }
 
 // measureReads measures libraries beside the bare program, once each has read what it wants.
-func (w world) measureReads(ctx context.Context, s harness.Settings, title string, libraries ...string) error {
+func (w world) measureReads(ctx context.Context, s harness.Settings, title string, libraries ...string) {
 	table := harness.Table{Columns: []harness.Column{
 		harness.Col("live heap MB", "%.1f", "heap/1e6"),
 		harness.Col("RSS MB", "%.1f", "rss/1e6"),
@@ -101,20 +90,16 @@ func (w world) measureReads(ctx context.Context, s harness.Settings, title strin
 	table.Begin(title)
 	var base harness.Figures
 	for _, library := range append([]string{bare}, libraries...) {
-		f, err := w.median(ctx, s, library)
-		if err != nil {
-			return err
-		}
+		f := w.median(ctx, s, library)
 		if library == bare {
 			base = f
 		}
 		table.Row(f.With("more.", f.Since(base)), library)
 	}
-	return nil
 }
 
 // measureChurn measures the cost of changes of other objects.
-func measureChurn(ctx context.Context, s harness.Settings) error {
+func measureChurn(ctx context.Context, s harness.Settings) {
 	w := full
 	w.Nodes = 0
 	w.Secrets, w.Churn = max(w.Secrets/30, w.Referred+100), max(w.Secrets/3, 1000)
@@ -124,23 +109,16 @@ func measureChurn(ctx context.Context, s harness.Settings) error {
 	}}
 	table.Begin(fmt.Sprintf("%d changes of other Secrets of %d bytes, of %d", w.Churn, w.Size, w.Secrets))
 	for _, library := range []string{bare, referred, shared, clientGo} {
-		f, err := w.median(ctx, s, library)
-		if err != nil {
-			return err
-		}
+		f := w.median(ctx, s, library)
 		f["changes"] = float64(w.Churn)
 		table.Row(f, library)
 	}
-	return nil
 }
 
 // median measures a library in processes of their own, on a server of its own.
-func (w world) median(ctx context.Context, s harness.Settings, library string) (harness.Figures, error) {
-	server, err := harness.Start(ctx, "serve", w)
-	if err != nil {
-		return nil, err
-	}
+func (w world) median(ctx context.Context, s harness.Settings, library string) harness.Figures {
+	server := harness.Start(ctx, "serve", w)
 	defer server.Stop()
-	w.Library, w.Server = library, server.URL()
-	return harness.Repeated(s.Repeat, library, func(string) (harness.Figures, error) { return harness.Measure(ctx, "read", w) })
+	w.Library, w.Server, w.Control = library, server.URL(), server.Control()
+	return harness.Repeated(s.Repeat, library, func(string) harness.Figures { return harness.Measure(ctx, "read", w) })
 }

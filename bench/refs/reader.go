@@ -6,7 +6,6 @@ import (
 	"net"
 	"runtime"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,41 +37,23 @@ const (
 )
 
 // read is a program with one library.
-func read(ctx context.Context, w world) (harness.Figures, error) {
+func read(ctx context.Context, w world) harness.Figures {
 	var received atomic.Int64
-	config := &rest.Config{
-		Host: w.Server, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1,
-		ContentConfig: rest.ContentConfig{ContentType: harness.Protobuf},
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, address)
-			return counting{conn, &received}, err
-		},
+	config := harness.Config(w.Server)
+	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return counting{conn, &received}, err
 	}
-	clientset, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := clientset.Discovery().ServerVersion(); err != nil { // the connection is there
-		return nil, err
-	}
-	if err := harness.Do(ctx, w.Server+"/load"); err != nil { // of the process before
-		return nil, err
-	}
+	clientset := harness.Must(kubernetes.NewForConfig(config))
+	harness.Must(clientset.Discovery().ServerVersion()) // the connection is there
+	harness.Do(ctx, w.Control+"/load")                  // of the process before
 	began := time.Now()
-	keep, err := use(ctx, w, clientset)
-	if err != nil {
-		return nil, err
-	}
+	keep := use(ctx, w, clientset)
 	took, count := time.Since(began).Seconds(), received.Load()
-	f, err := harness.Call[harness.Figures](ctx, w.Server+"/load")
-	if err != nil {
-		return nil, err
-	}
+	f := harness.Call[harness.Figures](ctx, w.Control+"/load")
 	if w.Churn > 0 {
 		before := harness.CPU()
-		if err := harness.Do(ctx, w.Server+"/churn"); err != nil {
-			return nil, err
-		}
+		harness.Do(ctx, w.Control+"/churn")
 		time.Sleep(time.Second) // the last events are on their way
 		f["churnCPU"], f["churnRead"] = (harness.CPU() - before).Seconds(), float64(received.Load()-count)
 	}
@@ -82,81 +63,71 @@ func read(ctx context.Context, w world) (harness.Figures, error) {
 	f = f.With("", harness.Used())
 	f["wall"], f["read"] = took, float64(count)
 	runtime.KeepAlive(keep)
-	return f, nil
+	return f
 }
 
 // use reads with a library, and returns once all is read.
-func use(ctx context.Context, w world, clientset kubernetes.Interface) (any, error) {
+func use(ctx context.Context, w world, clientset kubernetes.Interface) any {
+	core := clientset.CoreV1().RESTClient()
 	switch w.Library {
 	case followed:
-		return follow(ctx, clientset, w.Names, false)
+		return follow(ctx, core, w.Names, false)
 	case watched:
-		return follow(ctx, clientset, w.Names, false, refs.WithNamespaceWatch(100))
+		return follow(ctx, core, w.Names, false, refs.WithNamespaceWatch(100))
 	case referred:
-		return follow(ctx, clientset, w.Referred, true)
+		return follow(ctx, core, w.Referred, true)
 	case shared:
-		return follow(ctx, clientset, w.Referred, true, refs.WithNamespaceWatch(1))
+		return follow(ctx, core, w.Referred, true, refs.WithNamespaceWatch(1))
 	case kubelet:
-		return reflect(ctx, clientset, w.Names)
+		return reflect(ctx, core, w.Names)
 	case clientGo:
 		factory := informers.NewSharedInformerFactory(clientset, 0)
 		return inform(ctx, factory, factory.Core().V1().Secrets().Informer(), w.Secrets)
 	case oneNode:
-		nodes := refs.New(refs.FromClient[corev1.Node](clientset.CoreV1().RESTClient(), "nodes"))
+		nodes := refs.New(refs.FromClient[corev1.Node](core, "nodes"))
 		go func() { _ = nodes.Run(ctx) }()
-		name := nodeOf(w.Nodes / 2).Name
+		name := nodeName(w.Nodes / 2)
 		nodes.SetOwner("lookup", refs.In("", name))
-		_, err := nodes.Get(ctx, "", name)
-		return nodes, err
+		harness.Must(nodes.Get(ctx, "", name))
+		return nodes
 	case allNodes:
 		factory := informers.NewSharedInformerFactory(clientset, 0)
 		return inform(ctx, factory, factory.Core().V1().Nodes().Informer(), w.Nodes)
 	}
-	return nil, nil
+	return nil
 }
 
 // inform returns an informer once it has all n objects.
-func inform(ctx context.Context, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, n int) (any, error) {
+func inform(ctx context.Context, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, n int) any {
 	factory.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) || len(informer.GetStore().ListKeys()) != n {
-		return nil, fmt.Errorf("the informer has %d objects of %d", len(informer.GetStore().ListKeys()), n)
+		harness.Fail("the informer has %d objects of %d", len(informer.GetStore().ListKeys()), n)
 	}
-	return informer, nil
+	return informer
 }
 
 // follow refers to the first n names, and gets all.
-func follow(ctx context.Context, clientset kubernetes.Interface, n int, exist bool, options ...refs.Option) (any, error) {
-	secrets := refs.New(refs.FromClient[corev1.Secret](clientset.CoreV1().RESTClient(), "secrets"), options...)
+func follow(ctx context.Context, client rest.Interface, n int, exist bool, options ...refs.Option) any {
+	secrets := refs.New(refs.FromClient[corev1.Secret](client, "secrets"), options...)
 	go func() { _ = secrets.Run(ctx) }()
 	for i := range n {
 		secrets.SetOwner(types.UID(fmt.Sprintf("owner-%d", i)), refs.In(namespace, secretName(i)))
 	}
-	var all sync.WaitGroup
-	var failed atomic.Pointer[error]
-	for part := range 32 {
-		all.Go(func() {
-			for i := part; i < n; i += 32 {
-				_, err := secrets.Get(ctx, namespace, secretName(i))
-				if exist && err != nil || !exist && !apierrors.IsNotFound(err) {
-					failed.Store(&err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	if err := failed.Load(); err != nil {
-		return nil, *err
-	}
-	return secrets, nil
+	harness.AtOnce(n, 32, func(i int) {
+		_, err := secrets.Get(ctx, namespace, secretName(i))
+		if exist && err != nil || !exist && !apierrors.IsNotFound(err) {
+			harness.Fail("%s: %w", secretName(i), err)
+		}
+	})
+	return secrets
 }
 
 // reflect follows the first n names as the kubelet's manager does: a reflector and a store for
 // each.
-func reflect(ctx context.Context, clientset kubernetes.Interface, n int) (any, error) {
+func reflect(ctx context.Context, client rest.Interface, n int) any {
 	var all []*cache.Reflector
 	for i := range n {
-		lw := cache.NewListWatchFromClient(clientset.CoreV1().RESTClient(), "secrets", namespace,
-			fields.OneTermEqualSelector(metav1.ObjectNameField, secretName(i)))
+		lw := cache.NewListWatchFromClient(client, "secrets", namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, secretName(i)))
 		r := cache.NewReflectorWithOptions(lw, &corev1.Secret{}, cache.NewStore(cache.MetaNamespaceKeyFunc),
 			cache.ReflectorOptions{Name: secretName(i), MinWatchTimeout: 30 * time.Minute})
 		all = append(all, r)
@@ -167,7 +138,7 @@ func reflect(ctx context.Context, clientset kubernetes.Interface, n int) (any, e
 			time.Sleep(time.Millisecond)
 		}
 	}
-	return all, nil
+	return all
 }
 
 // counting counts the bytes read from a connection.

@@ -7,12 +7,11 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/bench/cluster"
 	"github.com/tributary-go/tributary/bench/harness"
 	objects "github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/server/apiserver"
-	"github.com/tributary-go/tributary/server/builtin"
 	"github.com/tributary-go/tributary/server/collection"
 )
 
@@ -20,43 +19,25 @@ const namespace = "default"
 
 func secretName(i int) string { return fmt.Sprintf("secret-%05d", i) }
 
-// nodeOf is a Node as its kubelet reports it, with 25 images.
-func nodeOf(i int) *corev1.Node {
-	kind, _ := objects.KindOf("Node")
-	node := kind.Object(i, 0, 0).(*corev1.Node)
-	node.ResourceVersion = ""
-	return node
-}
+// nodeName is the name of a Node as its kubelet reports it, with 25 images.
+func nodeName(i int) string { return objects.KindOf("Node").Object(i, 0, 0).GetName() }
 
-// serve prints its address and serves until its input ends.
-func serve(ctx context.Context, w world) error {
-	api, err := apiserver.NewServer()
-	if err != nil {
-		return err
-	}
-	secrets := apiserver.Serve(api, builtin.Of[*corev1.Secret]())
-	for i := range w.Secrets {
+// serve is the process of the API server.
+func serve(ctx context.Context, w world) {
+	api := harness.Must(apiserver.NewServer())
+	secrets := cluster.Fill(api, "Secret", w.Secrets, func(s *corev1.Secret, i int) {
 		value := make([]byte, w.Size)
 		copy(value, fmt.Sprintf("planted value of %s ", secretName(i)))
 		for j := 40; j < len(value); j++ {
 			value[j] = byte('a' + (i+j)%26)
 		}
-		if _, err := secrets.Create(&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: secretName(i)}, Data: map[string][]byte{"value": value},
-		}); err != nil {
-			return err
-		}
-	}
-	nodes := apiserver.Serve(api, builtin.Of[*corev1.Node]())
-	for i := range w.Nodes {
-		if _, err := nodes.Create(nodeOf(i)); err != nil {
-			return err
-		}
-	}
+		*s = corev1.Secret{Data: map[string][]byte{"value": value}}
+		s.Namespace, s.Name = namespace, secretName(i)
+	})
+	cluster.Fill(api, "Node", w.Nodes, func(*corev1.Node, int) {})
 	var counts harness.Counts
 	var waiting, most atomic.Int64 // requests without a state yet, and the most at one time
-	mux := http.NewServeMux()
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	counted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for n := waiting.Add(1); ; {
 			if now := most.Load(); n <= now || most.CompareAndSwap(now, n) {
 				break
@@ -66,32 +47,23 @@ func serve(ctx context.Context, w world) error {
 		defer began.answered()
 		api.ServeHTTP(began, r)
 	})
-	mux.HandleFunc("/load", harness.Answer(func(*http.Request) (any, error) { // since the last time
-		return harness.Figures{"connections": float64(counts.All.Swap(0)), "waiting": float64(most.Swap(0))}, nil
-	}))
-	mux.HandleFunc("/churn", harness.Answer(func(*http.Request) (any, error) { return nil, w.churn(secrets) }))
-	// kube-apiserver's default
-	url, err := harness.Serving{TLS: true, Streams: 100, Counts: &counts}.Serve(mux)
-	if err == nil {
-		harness.Say(ctx, url)
-	}
-	return err
+	control := harness.Control(nil, map[string]func(*http.Request) any{
+		"/load": func(*http.Request) any { // since the last time
+			return harness.Figures{"connections": float64(counts.All.Swap(0)), "waiting": float64(most.Swap(0))}
+		},
+		"/churn": func(*http.Request) any { w.churn(secrets); return nil },
+	})
+	const streams = 100 // kube-apiserver's default
+	harness.Serving{TLS: true, Streams: streams, Counts: &counts}.Say(ctx, counted, control)
 }
 
 // churn changes the Secrets that are not referred to.
-func (w world) churn(secrets *collection.Collection[*corev1.Secret]) error {
+func (w world) churn(secrets *collection.Collection[*corev1.Secret]) {
 	for i := range w.Churn {
-		obj, err := secrets.Get(namespace, secretName(w.Referred+i%(w.Secrets-w.Referred)))
-		if err != nil {
-			return err
-		}
-		obj = obj.DeepCopy()
+		obj := harness.Must(secrets.Get(namespace, secretName(w.Referred+i%(w.Secrets-w.Referred)))).DeepCopy()
 		obj.Labels = map[string]string{"churn": fmt.Sprint(i)}
-		if _, err := secrets.Update(obj); err != nil {
-			return err
-		}
+		harness.Must(secrets.Update(obj))
 	}
-	return nil
 }
 
 // beginning counts a request until the first byte of its answer.

@@ -16,14 +16,8 @@ import (
 )
 
 // list reads the list of all pods.
-func list(ctx context.Context, client *http.Client, url, query string) error {
-	body, err := harness.Get(ctx, client, url+"/api/v1/pods"+query, "Accept", harness.Protobuf, "Authorization", "Bearer lister")
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	_, err = io.Copy(io.Discard, body)
-	return err
+func list(ctx context.Context, client *http.Client, url, query string) {
+	harness.Discard(ctx, client, url+"/api/v1/pods"+query, "Accept", harness.Protobuf, "Authorization", "Bearer lister")
 }
 
 // ofNode selects the pods of a node.
@@ -33,7 +27,7 @@ func ofNode(i int) string { return "&fieldSelector=spec.nodeName%3D" + cluster.N
 func ofAll(int) string { return "" }
 
 // watch begins a watch of pods at a version.
-func watch(ctx context.Context, client *http.Client, url, version, selector, token string) (io.ReadCloser, error) {
+func watch(ctx context.Context, client *http.Client, url, version, selector, token string) io.ReadCloser {
 	query := "?watch=1&allowWatchBookmarks=true&timeoutSeconds=3000&resourceVersion=" + version + selector
 	return harness.Get(ctx, client, url+"/api/v1/pods"+query, "Accept", harness.Watch, "Authorization", "Bearer "+token)
 }
@@ -50,20 +44,16 @@ type group struct {
 type arrival struct{ written, came int64 }
 
 // watchAll begins a number of watches. Each reads until close.
-func watchAll(ctx context.Context, watchers int, url, version string, http2 bool, selector func(i int) string) (*group, error) {
+func watchAll(ctx context.Context, watchers int, url, version string, http2 bool, selector func(i int) string) *group {
 	g := &group{arrivals: make([][]arrival, watchers)}
 	ctx, g.hangUp = context.WithCancel(ctx)
 	for i := range watchers {
 		client := harness.Client(http2)
-		body, err := watch(ctx, client, url, version, selector(i), fmt.Sprint("agent-", i))
-		if err != nil {
-			g.close()
-			return nil, err
-		}
+		body := watch(ctx, client, url, version, selector(i), fmt.Sprint("agent-", i))
 		g.clients = append(g.clients, client)
 		g.readers.Go(func() error { g.arrivals[i] = readArrivals(body); return nil })
 	}
-	return g, nil
+	return g
 }
 
 // close ends all watches. Then arrivals are complete.

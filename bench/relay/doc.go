@@ -4,7 +4,6 @@
 //	go run -C bench ./relay               # all tables: some half an hour on two cores
 //	go run -C bench ./relay -quick        # small, for CI: every row once
 //	go run -C bench ./relay -only bill    # one table: bill, idle, memory, latency or slow
-//	go run -C bench ./relay -only latency -rates 10,100 -repeat 5
 //	go run -C bench ./relay -only memory -limit 450 # and with this GOMEMLIMIT
 //	go test -C bench ./relay -run TestAQuietHour -v # requests of an hour on which nothing happens
 //

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/tributary-go/tributary/bench/cluster"
 	"github.com/tributary-go/tributary/bench/harness"
 )
@@ -23,7 +21,7 @@ func (l idle) String() string { return fmt.Sprintf("%s | %d | %s", l.protocol, l
 
 // measureIdle prints what an idle watch costs the relay; the rows that are direct have the same
 // watches of the upstream, which is our server, too.
-func measureIdle(ctx context.Context, s harness.Settings) error {
+func measureIdle(ctx context.Context, s harness.Settings) {
 	table := harness.Table{Lead: "protocol | watches | ", Columns: []harness.Column{
 		harness.Col("RSS bytes each", "%.0f", "rss/watchers"), harness.Col("heap and stacks", "%.0f", "inuse/watchers"),
 		harness.Col("goroutines", "%.2f", "goroutines/watchers"),
@@ -39,59 +37,34 @@ func measureIdle(ctx context.Context, s harness.Settings) error {
 				if l.watchers, l.way = watchers, way; way == direct && !l.secure {
 					continue // the upstream has TLS alone
 				}
-				f, err := harness.Repeated(s.Repeat, l, func(l idle) (harness.Figures, error) { return l.measure(ctx) })
-				if err != nil {
-					return err
-				}
-				table.Row(f, l)
+				table.Row(harness.Repeated(s.Repeat, l, func(l idle) harness.Figures { return l.measure(ctx) }), l)
 			}
 		}
 	}
-	return nil
 }
 
 // measure returns what has grown in the process that serves the watches.
-func (l idle) measure(ctx context.Context) (harness.Figures, error) {
-	r, err := newRig(ctx, cluster.Size{Pods: 1000, Nodes: 100, Fixed: true}, relaying{Plain: !l.secure, Open: l.way == open})
-	if err != nil {
-		return nil, err
-	}
+func (l idle) measure(ctx context.Context) harness.Figures {
+	r := newRoute(ctx, cluster.Size{Pods: 1000, Nodes: 100, Fixed: true}, relaying{Plain: !l.secure, Open: l.way == open})
 	defer r.stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	version, err := r.version(ctx)
-	if err != nil {
-		return nil, err
-	}
+	version := r.version(ctx)
 	server := r.relay
 	if l.way == direct {
 		server = r.upstream
 	}
-	if err := list(ctx, harness.Client(l.http2), server.URL(), ""); err != nil {
-		return nil, err
-	}
-	before, err := server.ask(ctx, harness.Collected)
-	if err != nil {
-		return nil, err
-	}
+	list(ctx, harness.Client(l.http2), server.URL(), "")
+	before := server.Ask(ctx, harness.Collected)
 	shared := harness.Client(l.http2)
-	var starts errgroup.Group
-	starts.SetLimit(50)
-	for i := range l.watchers {
-		starts.Go(func() error {
-			client := shared
-			if !l.shared {
-				client = harness.Client(l.http2)
-			}
-			_, err := watch(ctx, client, server.URL(), version, ofNode(i%100), fmt.Sprint("agent-", i))
-			return err
-		})
-	}
-	if err := starts.Wait(); err != nil {
-		return nil, err
-	}
-	after, err := server.ask(ctx, harness.Collected)
-	f := after.Since(before)
+	harness.AtOnce(l.watchers, 50, func(i int) {
+		client := shared
+		if !l.shared {
+			client = harness.Client(l.http2)
+		}
+		watch(ctx, client, server.URL(), version, ofNode(i%100), fmt.Sprint("agent-", i))
+	})
+	f := server.Ask(ctx, harness.Collected).Since(before)
 	f["inuse"], f["watchers"] = f["heap"]+f["stacks"], float64(l.watchers)
-	return f, err
+	return f
 }

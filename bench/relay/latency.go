@@ -11,17 +11,14 @@ import (
 
 // measureLatency prints the time from a write to its arrival, of direct watches and of watches
 // through a relay.
-func measureLatency(ctx context.Context, s harness.Settings) error {
+func measureLatency(ctx context.Context, s harness.Settings) {
 	table := harness.Table{Lead: "| writes a second", Columns: []harness.Column{
 		harness.Col("direct: p50, p99", "%.2f, %.2f", "p50 p99"), harness.Col("through the relay: p50, p99", "%.2f, %.2f", "relayed.p50 relayed.p99"),
 		harness.Col("added: p50, p99", "%.2f, %.2f", "relayed.added50 relayed.added99"),
 		harness.Col("CPU s of the upstream: direct, relay", "%.1f, %.1f", "cpu relayed.cpu"), harness.Col("of the relay", "%.1f", "relayed.relay.cpu"),
 	}}
 	table.Begin(fmt.Sprintf("ms from a write to its arrival at %d watchers", full.watchers))
-	r, err := newRig(ctx, cluster.Size{Pods: 10 * full.watchers, Nodes: full.watchers}, relaying{})
-	if err != nil {
-		return err
-	}
+	r := newRoute(ctx, cluster.Size{Pods: 10 * full.watchers, Nodes: full.watchers}, relaying{})
 	defer r.stop()
 	for _, watched := range []struct {
 		name     string
@@ -32,60 +29,34 @@ func measureLatency(ctx context.Context, s harness.Settings) error {
 			if rate*full.watchers > watched.most {
 				continue
 			}
-			medians, err := harness.ByTurns(s.Repeat, []server{r.upstream, r.relay}, func(of server) (harness.Figures, error) {
+			medians := harness.ByTurns(s.Repeat, []harness.Process{r.upstream, r.relay}, func(of harness.Process) harness.Figures {
 				return r.phase(ctx, of, rate, watched.selector)
 			})
-			if err != nil {
-				return err
-			}
 			table.Row(medians[0].With("relayed.", medians[1]), watched.name, rate)
 		}
 	}
-	return nil
 }
 
 // phase writes for some seconds. Beside the watchers of a server there is one direct watch of
 // everything, which says what the relay has added.
-func (r rig) phase(ctx context.Context, of server, rate int, selector func(int) string) (harness.Figures, error) {
-	version, err := r.version(ctx)
-	if err != nil {
-		return nil, err
-	}
-	witness, err := watchAll(ctx, 1, r.upstream.URL(), version, true, ofAll)
-	if err != nil {
-		return nil, err
-	}
+func (r route) phase(ctx context.Context, of harness.Process, rate int, selector func(int) string) harness.Figures {
+	version := r.version(ctx)
+	witness := watchAll(ctx, 1, r.upstream.URL(), version, true, ofAll)
 	defer witness.close()
-	watchers, err := watchAll(ctx, full.watchers, of.URL(), version, true, selector)
-	if err != nil {
-		return nil, err
-	}
+	watchers := watchAll(ctx, full.watchers, of.URL(), version, true, selector)
 	defer watchers.close()
 	// The connections and the heap are warm.
-	if err := r.write(ctx, rate, rate); err != nil {
-		return nil, err
-	}
-	time.Sleep(500 * time.Millisecond)
-	began := time.Now().UnixNano()
-	before, err := r.both(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.write(ctx, rate*full.seconds, rate); err != nil {
-		return nil, err
-	}
-	time.Sleep(500 * time.Millisecond)
-	after, err := r.both(ctx)
-	if err != nil {
-		return nil, err
-	}
+	r.write(ctx, rate, rate)
+	began, before := time.Now().UnixNano(), r.both(ctx)
+	r.write(ctx, rate*full.seconds, rate)
+	after := r.both(ctx)
 	watchers.close()
 	witness.close()
 	f := delays(watchers, witness, began)
 	if f["events"] == 0 {
-		return nil, fmt.Errorf("no event has come of %d writes", rate*full.seconds)
+		harness.Fail("no event has come of %d writes", rate*full.seconds)
 	}
-	return after.Since(before).With("", f), nil
+	return after.Since(before).With("", f)
 }
 
 // delays are those of events that were written since then, in milliseconds: to the watchers, and

@@ -20,17 +20,14 @@ type memory struct {
 func (m memory) String() string { return m.name }
 
 // measureMemory prints the memory of a relay that holds many pods.
-func measureMemory(ctx context.Context, s harness.Settings) error {
+func measureMemory(ctx context.Context, s harness.Settings) {
 	table := harness.Table{Columns: []harness.Column{
 		harness.Col("peak while it fills", "%.0f", "filled.peak/1e6"), harness.Col("at rest", "%.0f", "still.rss/1e6"),
 		harness.Col("peak of a client's first list", "%.0f", "listed.peak/1e6"), harness.Col("at rest after it", "%.0f", "after.rss/1e6"),
 		harness.Col("live heap", "%.0f", "live.heap/1e6"), harness.Col("CPU s to fill, for the list", "%.1f, %.1f", "filled.cpu list.cpu"),
 	}}
 	table.Begin(fmt.Sprintf("RSS MB of a relay with %d pods", full.memory))
-	upstream, err := start(ctx, "upstream", cluster.Size{Pods: full.memory, Nodes: 100, Fixed: true, TLS: true})
-	if err != nil {
-		return err
-	}
+	upstream := harness.Start(ctx, "upstream", cluster.Size{Pods: full.memory, Nodes: 100, Fixed: true, TLS: true})
 	defer upstream.Stop()
 	rows := []memory{
 		{name: "pods of 8 KB", how: relaying{Open: true}}, {name: "with a journal", how: relaying{Open: true}, journal: true},
@@ -39,28 +36,16 @@ func measureMemory(ctx context.Context, s harness.Settings) error {
 	if full.limit > 0 {
 		rows = append(rows, memory{name: fmt.Sprintf("GOMEMLIMIT=%dMiB", full.limit), how: relaying{Open: true, Limit: int64(full.limit) << 20}})
 	}
-	medians, err := harness.ByTurns(s.Repeat, rows, func(m memory) (harness.Figures, error) { return m.measure(ctx, upstream) })
-	if err != nil {
-		return err
-	}
-	for i, m := range rows {
-		table.Row(medians[i], m)
-	}
-	return nil
+	harness.Rows(table, rows, harness.ByTurns(s.Repeat, rows, func(m memory) harness.Figures { return m.measure(ctx, upstream) }))
 }
 
 // measure has the memory of a relay in the course of time.
-func (m memory) measure(ctx context.Context, upstream server) (f harness.Figures, err error) {
+func (m memory) measure(ctx context.Context, upstream harness.Process) harness.Figures {
 	if m.journal {
-		if m.how.Journals, err = os.MkdirTemp("", "relay-"); err != nil {
-			return nil, err
-		}
+		m.how.Journals = harness.Must(os.MkdirTemp("", "relay-"))
 		defer os.RemoveAll(m.how.Journals)
 	}
-	r := rig{upstream: upstream}
-	if r.relay, err = r.startRelay(ctx, m.how); err != nil {
-		return nil, err
-	}
+	r := route{upstream: upstream, relay: startRelay(ctx, upstream, m.how)}
 	defer r.relay.Stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -68,38 +53,23 @@ func (m memory) measure(ctx context.Context, upstream server) (f harness.Figures
 	if full.quick {
 		rest = time.Second
 	}
-	version, err := r.version(ctx)
-	if err != nil {
-		return nil, err
-	}
 	client := harness.Client(true)
-	body, err := watch(ctx, client, r.relay.URL(), version, "", "agent") // waits for the copy
-	if err != nil {
-		return nil, err
-	}
+	body := watch(ctx, client, r.relay.URL(), r.version(ctx), "", "agent") // waits for the copy
 	defer body.Close()
-	f = harness.Figures{}
+	f := harness.Figures{}
 	for _, step := range []struct {
 		name, how string
-		act       func() error
+		act       func()
 	}{
-		{"filled.", harness.AsItIs, nil},
-		{"still.", harness.ResetPeak, func() error { time.Sleep(rest); return nil }},
-		{"listed.", harness.AsItIs, func() error { return list(ctx, client, r.relay.URL(), "?resourceVersion=0") }},
-		{"after.", harness.AsItIs, func() error { time.Sleep(rest); return nil }},
-		{"live.", harness.Collected, nil},
+		{"filled.", harness.AsItIs, func() {}},
+		{"still.", harness.ResetPeak, func() { time.Sleep(rest) }},
+		{"listed.", harness.AsItIs, func() { list(ctx, client, r.relay.URL(), "?resourceVersion=0") }},
+		{"after.", harness.AsItIs, func() { time.Sleep(rest) }},
+		{"live.", harness.Collected, func() {}},
 	} {
-		if step.act != nil {
-			if err := step.act(); err != nil {
-				return nil, err
-			}
-		}
-		now, err := r.relay.ask(ctx, step.how)
-		if err != nil {
-			return nil, err
-		}
-		f = f.With(step.name, now)
+		step.act()
+		f = f.With(step.name, r.relay.Ask(ctx, step.how))
 	}
 	f["list.cpu"] = f["listed.cpu"] - f["still.cpu"]
-	return f, nil
+	return f
 }

@@ -47,21 +47,20 @@ func quietHour(t *testing.T, agents int, way string) harness.Figures {
 	if way == seldom {
 		more = append(more, reviews.WithRenewal(5*time.Minute))
 	}
-	o, err := cluster.New(cluster.Size{Pods: 10, Nodes: 2, Services: 3})
-	require.NoError(t, err)
+	o := cluster.New(cluster.Size{Pods: 10, Nodes: 2, Services: 3})
 	up, down := pipes.New(), pipes.New()
 	upstream := &http.Server{Handler: o.Handler()}
 	go func() { _ = upstream.Serve(o.Connections.Of(up)) }()
 	toUpstream := &rest.Config{Host: "http://upstream", BearerToken: "the-relay", Dial: up.Dial, QPS: -1}
-	r, err := newRelay(relaying{Node: cluster.Node(0), Open: way == open, Types: 99}, toUpstream, more...)
-	require.NoError(t, err)
+	r := newRelay(relaying{Node: cluster.Node(0), Open: way == open, Types: 99}, toUpstream, more...)
 	web := &http.Server{Handler: r}
 	go func() { _ = web.Serve(down) }()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	var synced, running sync.WaitGroup
 	for i := range agents {
-		config := &rest.Config{Host: "http://relay", BearerToken: fmt.Sprint("agent-", i), Dial: down.Dial, QPS: -1}
+		config := harness.Config("http://relay")
+		config.BearerToken, config.Dial = fmt.Sprint("agent-", i), down.Dial
 		switch way {
 		case direct:
 			config.Host, config.Dial = "http://upstream", up.Dial
@@ -69,8 +68,7 @@ func quietHour(t *testing.T, agents int, way string) harness.Figures {
 			config.BearerToken = "agents"
 		}
 		synced.Add(1)
-		// Till ctx ends.
-		running.Go(func() { _ = beAgent(ctx, config, cluster.Node(0), synced.Done) })
+		running.Go(func() { cluster.Informers(ctx, config, cluster.Node(0), true, synced.Done) })
 	}
 	synced.Wait()
 	time.Sleep(time.Minute)

@@ -1,42 +1,37 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 // TestBlocksAreCounted counts blocks of a file as a coverage profile has them.
 func TestBlocksAreCounted(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "a.go")
-	require.NoError(t, os.WriteFile(file, []byte(`package a
+	s := newSource(`package a
 
 func (s *set[K]) add(k K) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	each(func() {
-		s.other.RLock()
+		s.other.RLock() // and not s.mu.Lock()
 	})
 }
 
 func never() { mu.Lock() }
-`), 0o600))
-	s, err := parse(file)
-	require.NoError(t, err)
+`)
 	p := newPart()
-	p.add("m/a/a.go", s, []block{
-		{from: position{3, 27}, to: position{6, 14}, statements: 3, times: 1},
-		{from: position{6, 14}, to: position{8, 3}, statements: 1, times: 4},
-	})
+	p.add(parse("m/a/a.go:3.27,6.14 3 1\n"), s)
+	p.add(parse("m/a/a.go:6.14,8.3 1 4\n"), s)
+	require.Equal(t, "never", s.functions[11])
 	require.Equal(t, &part{
-		functions:  map[string]int{"m/a.set.add": 4},
-		files:      map[string]bool{"m/a/a.go": true},
-		locks:      map[string]int{"m/a/a.go:4": 1, "m/a/a.go:7": 4},
-		statements: 4,
+		functions: map[string]int{"m/a.set.add": 4},
+		files:     map[string]bool{"m/a/a.go": true},
+		locks:     map[string]int{"m/a/a.go:4": 1, "m/a/a.go:7": 4},
 	}, p)
-	require.Equal(t, map[string]int{"functions": 1, "files": 1, "statements": 4, "locks": 5}, p.measures())
+	require.Equal(t, harness.Figures{"functions": 1, "files": 1, "locks": 5}, p.measures())
 
 	g, err := parseGoals("functions=1,locks=4")
 	require.NoError(t, err)

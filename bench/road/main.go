@@ -1,7 +1,7 @@
-// The command road counts the code that one event runs: the functions, files, statements and lock
-// acquisitions between the bytes of a watch and the program's handler.
+// The command road counts the code that one event runs: the functions, files and lock acquisitions
+// between the bytes of a watch and the program's handler.
 //
-//	go run -C bench ./road                 # a table of all roads, and each road by package
+//	go run -C bench ./road                 # a table of all roads
 //	go run -C bench ./road -v handler      # one road, with its functions, and each lock's line
 //	go run -C bench ./road -most functions=130,files=30,locks=12 handler
 //
@@ -23,17 +23,17 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
+	"github.com/tributary-go/tributary/bench/harness"
 )
 
 const (
-	program = "github.com/tributary-go/tributary/bench/road/walk"
+	benches = "github.com/tributary-go/tributary/bench/" // their code is not counted
+	program = benches + "road/walk"
 	counted = "github.com/tributary-go/tributary/...,k8s.io/client-go/...,k8s.io/apimachinery/...,k8s.io/streaming/..."
 )
 
@@ -41,117 +41,87 @@ func main() {
 	verbose := flag.Bool("v", false, "list the functions, and the line of each lock")
 	most := flag.String("most", "", "the most of a road, such as functions=130,files=30,locks=12; more is a failure")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, flag.Args(), *most, *verbose)
-	stop()
-	if err != nil {
+	if err := harness.Try(func() { run(context.Background(), flag.Args(), *most, *verbose) }); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // road is a way that an event takes.
-type road struct{ name, what string }
+type road struct {
+	name, what string
+	count      count
+}
 
 // run counts the roads of these names, or all.
-func run(ctx context.Context, names []string, most string, verbose bool) error {
-	goals, err := parseGoals(most)
-	if err != nil {
-		return err
-	}
-	work, err := os.MkdirTemp("", "road")
-	if err != nil {
-		return err
-	}
+func run(ctx context.Context, names []string, most string, verbose bool) {
+	goals := harness.Must(parseGoals(most))
+	work := harness.Must(os.MkdirTemp("", "road"))
 	defer os.RemoveAll(work)
-	if err := os.Setenv("GOCOVERDIR", work); err != nil { // a walker writes there at its end
-		return err
-	}
+	harness.Check(os.Setenv("GOCOVERDIR", work)) // a walker writes there at its end
 	walker := filepath.Join(work, "walker")
-	if _, err := command(ctx, "go", "build", "-cover", "-covermode=atomic", "-coverpkg="+counted, "-o", walker, program); err != nil {
-		return err
-	}
-	list, err := command(ctx, walker)
-	if err != nil {
-		return err
-	}
+	command(ctx, "go", "build", "-cover", "-covermode=atomic", "-coverpkg="+counted, "-o", walker, program)
+	list := command(ctx, walker)
 	var chosen []road
 	for line := range strings.Lines(list) {
 		name, what, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if len(names) == 0 || slices.Contains(names, name) {
-			chosen = append(chosen, road{name, what})
+			chosen = append(chosen, road{name: name, what: what})
 		}
 	}
 	if len(chosen) < len(names) {
-		return fmt.Errorf("not all of %q are roads, which are:\n%s", names, list)
+		harness.Fail("not all of %q are roads, which are:\n%s", names, list)
 	}
-	counts := make([]count, len(chosen))
-	var walking errgroup.Group
-	for i, r := range chosen {
-		walking.Go(func() (err error) {
-			counts[i], err = r.count(ctx, walker, filepath.Join(work, r.name))
-			return err
-		})
-	}
-	if err := walking.Wait(); err != nil {
-		return err
-	}
-	print(chosen, counts, verbose)
+	sources := sourcesOf(ctx)
+	harness.AtOnce(len(chosen), len(chosen), func(i int) {
+		chosen[i].count = leastOf(ctx, sources, walker, chosen[i].name, filepath.Join(work, chosen[i].name))
+	})
+	print(chosen, verbose)
 	var missed []error
-	for i, r := range chosen {
-		missed = append(missed, goals.missed(r.name, counts[i]))
+	for _, r := range chosen {
+		missed = append(missed, goals.missed(r.name, r.count))
 	}
-	return errors.Join(missed...)
+	harness.Check(errors.Join(missed...))
 }
 
-// count has a process of its own take the road, and reads the counters of its events.
-func (r road) count(ctx context.Context, walker, folder string) (least count, err error) {
-	if _, err := command(ctx, walker, r.name, folder); err != nil {
-		return nil, err
-	}
-	events, err := filepath.Glob(filepath.Join(folder, "*"))
-	if err != nil {
-		return nil, err
-	}
-	for _, event := range events {
+// leastOf has a process of its own take a road, and reads the counters of its events.
+func leastOf(ctx context.Context, sources *sources, walker, name, folder string) (least count) {
+	command(ctx, walker, name, folder)
+	for _, event := range harness.Must(filepath.Glob(filepath.Join(folder, "*"))) {
 		profile := filepath.Join(event, "profile")
-		if _, err := command(ctx, "go", "tool", "covdata", "textfmt", "-i="+event, "-o="+profile); err != nil {
-			return nil, err
-		}
-		c, err := readCount(ctx, profile)
-		if err != nil {
-			return nil, err
-		}
-		if least == nil || c.less(least) {
+		command(ctx, "go", "tool", "covdata", "textfmt", "-i="+event, "-o="+profile)
+		if c := sources.count(profile); least == nil || c.less(least) {
 			least = c
 		}
 	}
-	return least, nil
+	return least
 }
 
 // command returns the output of a program, which is also in its error.
-func command(ctx context.Context, name string, args ...string) (string, error) {
+func command(ctx context.Context, name string, args ...string) string {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
+		harness.Fail("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
 	}
-	return string(out), nil
+	return string(out)
 }
 
-// print writes a table of the roads, and one of each road's packages.
-func print(chosen []road, counts []count, verbose bool) {
-	fmt.Println("| road | functions | files | statements | locks | functions of apimachinery |\n|---|---|---|---|---|---|")
-	for i, r := range chosen {
-		below := counts[i].total(isApimachinery).measures()["functions"]
-		fmt.Printf("| %s: %s | %s | %d |\n", r.name, r.what, counts[i].total(isOwn), below)
+// print writes a table of the roads, and what ran on each if it is verbose.
+func print(chosen []road, verbose bool) {
+	table := harness.Table{Lead: "road", Columns: []harness.Column{
+		harness.Col("functions", "%.0f", "functions"), harness.Col("files", "%.0f", "files"), harness.Col("locks", "%.0f", "locks"),
+		harness.Col("functions of apimachinery", "%.0f", "below"),
+	}}
+	table.Begin("")
+	for _, r := range chosen {
+		f := r.count.total(isOwn).measures()
+		f["below"] = r.count.total(isApimachinery).measures()["functions"]
+		table.Row(f, r.name+": "+r.what)
 	}
-	for i, r := range chosen {
-		fmt.Printf("\n### %s\n\n| package | functions | files | statements | locks |\n|---|---|---|---|---|\n", r.name)
-		for _, p := range counts[i].packages() {
-			fmt.Printf("| %s | %s |\n", p, counts[i][p])
-		}
+	for _, r := range chosen {
 		if verbose {
-			counts[i].list()
+			fmt.Printf("\n### %s\n", r.name)
+			r.count.list()
 		}
 	}
 }
@@ -165,7 +135,7 @@ func parseGoals(most string) (goals, error) {
 		name, value, _ := strings.Cut(goal, "=")
 		n, err := strconv.Atoi(value)
 		if _, known := (part{}).measures()[name]; most != "" && (err != nil || !known) {
-			return nil, fmt.Errorf("-most: %q is no goal such as functions=130, files=30, statements=2000 or locks=12", goal)
+			return nil, fmt.Errorf("-most: %q is no goal such as functions=130, files=30 or locks=12", goal)
 		}
 		if most != "" {
 			g[name] = n
@@ -179,8 +149,8 @@ func (g goals) missed(road string, c count) error {
 	var missed []error
 	total := c.total(isOwn).measures()
 	for _, name := range slices.Sorted(maps.Keys(g)) {
-		if total[name] > g[name] {
-			missed = append(missed, fmt.Errorf("%s: %d %s, and the goal is at most %d", road, total[name], name, g[name]))
+		if total[name] > float64(g[name]) {
+			missed = append(missed, fmt.Errorf("%s: %.0f %s, and the goal is at most %d", road, total[name], name, g[name]))
 		}
 	}
 	return errors.Join(missed...)

@@ -14,19 +14,14 @@ import (
 const idleEach = 3
 
 // serveIdle serves pods in so many namespaces, and changes none of them.
-func serveIdle(namespaces int) (url string, err error) {
-	server, err := apiserver.NewServer()
-	if err != nil {
-		return "", err
-	}
+func serveIdle(namespaces int) (url string) {
+	server := harness.Must(apiserver.NewServer())
 	pods := apiserver.Serve(server, builtin.Pods())
 	for i := range namespaces * idleEach {
 		pod := kinds[0].Object(i, firstVersion+i, 0).(*corev1.Pod)
 		pod.SetNamespace(fmt.Sprint(i / idleEach))
 		pod.SetResourceVersion("")
-		if _, err := pods.Create(pod); err != nil {
-			return "", err
-		}
+		harness.Must(pods.Create(pod))
 	}
 	return harness.Serving{TLS: true, Streams: 1000}.Serve(server)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tributary-go/tributary/bench/harness"
@@ -43,37 +45,41 @@ var (
 
 func main() {
 	flag.IntVar(&full.informers, "informers", 300, "informers of a row, if they have 50,000 objects together")
-	harness.Numbers(&full.counts, "counts", "objects in each")
+	flag.Func("counts", "`numbers` of objects in each, such as 1,10, in place of the usual ones", func(text string) error {
+		for count := range strings.SplitSeq(text, ",") {
+			n, err := strconv.Atoi(count)
+			if err != nil {
+				return err
+			}
+			full.counts = append(full.counts, n)
+		}
+		return nil
+	})
 	harness.Main(3, harness.Roles{"informers": harness.Measures(start)}, measure)
 }
 
-func measure(ctx context.Context, s harness.Settings) error {
+func measure(ctx context.Context, s harness.Settings) {
 	if s.Quick {
 		full.informers, full.most, full.quick = 5, 100, true
 	}
-	url, err := serve()
-	if err != nil {
-		return err
-	}
+	url := serve()
 	if *curve != "" {
-		return full.grow(ctx, s, url, *curve)
+		full.grow(ctx, s, url, *curve)
+		return
 	}
 	var parts []harness.Part
 	for _, kind := range kinds {
-		parts = append(parts, harness.Part{Name: kind.title, Measure: func(ctx context.Context, s harness.Settings) error {
+		parts = append(parts, harness.Part{Name: kind.title, Measure: func(ctx context.Context, s harness.Settings) {
 			table.Begin(kind.title + ", informers with one handler")
 			for _, each := range kind.counts(full) {
-				if _, err := full.measurementOf(url, kind, each).row(ctx, s, each); err != nil {
-					return fmt.Errorf("%d: %w", each, err)
-				}
+				full.measurementOf(url, kind, each).row(ctx, s, each)
 			}
-			return nil
 		}})
 	}
-	return s.Each(ctx, append(parts, harness.Part{Name: "caches of controllerruntime and controller-runtime", Measure: func(ctx context.Context, s harness.Settings) error {
-		table.Begin("caches of controllerruntime and controller-runtime, per namespace")
-		_, err := measurement{URL: url, Kind: kinds[0].Name, Informers: min(full.informers, 200), Each: 3, Cache: true}.row(ctx, s, "cache")
-		return err
+	const caches = "caches of controllerruntime and controller-runtime"
+	s.Each(ctx, append(parts, harness.Part{Name: caches, Measure: func(ctx context.Context, s harness.Settings) {
+		table.Begin(caches + ", per namespace")
+		measurement{URL: url, Kind: kinds[0].Name, Informers: min(full.informers, 200), Each: 3, Cache: true}.row(ctx, s, "cache")
 	}}, harness.Part{Name: "idle informers", Measure: full.idle})...)
 }
 
@@ -103,45 +109,23 @@ var idleTable = harness.Table{Lead: "informers | ", Columns: []harness.Column{
 
 // idle measures informers of which nothing changes, on a server that sends bookmarks and answers
 // probes as the API server does.
-func (s sizes) idle(ctx context.Context, h harness.Settings) error {
-	url, err := serveIdle(s.informers)
-	if err != nil {
-		return err
-	}
-	m := measurement{URL: url, Kind: kinds[0].Name, Informers: s.informers, Each: idleEach, Idle: *idle}
+func (s sizes) idle(ctx context.Context, h harness.Settings) {
+	m := measurement{URL: serveIdle(s.informers), Kind: kinds[0].Name, Informers: s.informers, Each: idleEach, Idle: *idle}
 	if s.quick {
 		m.Idle = time.Second
 	}
 	idleTable.Begin(fmt.Sprintf("idle informers of %d pods each, over %s", m.Each, m.Idle))
-	medians, err := m.byTurns(ctx, h)
-	if err != nil {
-		return err
-	}
-	for i, f := range medians {
-		idleTable.Row(f, m.Informers, libraries[i])
-	}
-	idleTable.Ratio(medians[0], medians[1], m.Informers, "**ours / theirs**")
-	return nil
+	m.rows(ctx, h, idleTable, m.Informers)
 }
 
-// byTurns has the medians of each library.
-func (m measurement) byTurns(ctx context.Context, s harness.Settings) ([]harness.Figures, error) {
-	return harness.ByTurns(s.Repeat, libraries, func(library string) (harness.Figures, error) {
+// row measures both libraries, prints their medians and the ratio, and returns them.
+func (m measurement) row(ctx context.Context, s harness.Settings, name any) []harness.Figures {
+	return m.rows(ctx, s, table, name, m.Informers)
+}
+
+func (m measurement) rows(ctx context.Context, s harness.Settings, table harness.Table, lead ...any) []harness.Figures {
+	return table.Compare(s.Repeat, libraries, func(library string) harness.Figures {
 		m.Library = library
 		return harness.Measure(ctx, "informers", m)
-	})
-}
-
-// row measures both libraries, prints their medians and the ratio, and returns the heap of each.
-func (m measurement) row(ctx context.Context, s harness.Settings, name any) (heap []float64, err error) {
-	medians, err := m.byTurns(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	for i, f := range medians {
-		table.Row(f, name, m.Informers, libraries[i])
-		heap = append(heap, f["heap"]/f["informers"])
-	}
-	table.Ratio(medians[0], medians[1], name, m.Informers, "**ours / theirs**")
-	return heap, nil
+	}, lead...)
 }

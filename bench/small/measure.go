@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -27,52 +26,42 @@ import (
 )
 
 // start runs informers until all have their first state.
-func start(ctx context.Context, m measurement) (harness.Figures, error) {
+func start(ctx context.Context, m measurement) harness.Figures {
 	log.SetLogger(logr.Discard())
 	number := slices.IndexFunc(kinds, func(k kind) bool { return k.Name == m.Kind })
-	config := &rest.Config{
-		Host: m.host(number), TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1,
-		ContentConfig: rest.ContentConfig{ContentType: harness.Protobuf, GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
-		APIPath:       "/api",
-	}
-	client, err := rest.RESTClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	start := m.informers(client)
-	if m.Cache {
-		start = m.cache(config)
-	}
+	config := harness.Config(m.host(number))
+	client := harness.RESTClient(config, corev1.SchemeGroupVersion)
 	// The connection is no informer's.
-	body, err := client.Get().Namespace("0").Resource(kinds[number].Resource).Param("watch", "true").Stream(ctx)
-	if err != nil {
-		return nil, err
-	}
+	body := harness.Must(client.Get().Namespace("0").Resource(kinds[number].Resource).Param("watch", "true").Stream(ctx))
 	defer body.Close()
 	harness.Collect()
 	before := harness.Used()
-	handlers, wait, err := start(ctx, m.Informers)
-	if err != nil {
-		return nil, err
+	var started copies
+	switch {
+	case m.Cache:
+		started = m.cache(ctx, config)
+	case m.Library == clientGo:
+		started = m.clientGos(ctx, client)
+	case m.Kind == "Secret":
+		started = ours(ctx, m, client, listwatch.FromClient[corev1.Secret])
+	default:
+		started = ours(ctx, m, client, listwatch.FromClient[corev1.Pod])
 	}
-	wait()
+	started.wait()
 	cpu := harness.Used().Since(before)["cpu"]
 	time.Sleep(500 * time.Millisecond) // requests and first states are over
 	harness.Collect()
+	defer runtime.KeepAlive(started)
 	if m.Idle > 0 {
 		defer harness.Profile(m.Library)()
 		before := harness.Used()
 		time.Sleep(m.Idle)
-		f := harness.Used().Since(before)
-		f["minutes"] = m.Idle.Minutes()
-		runtime.KeepAlive(start)
-		return f, nil
+		return harness.Used().Since(before).With("", harness.Figures{"minutes": m.Idle.Minutes()})
 	}
 	f := harness.Used().Since(before)
 	f["cpu"], f["informers"] = cpu, float64(m.Informers)
-	f["goroutines"] -= float64(handlers)
-	runtime.KeepAlive(start)
-	return f, nil
+	f["goroutines"] -= float64(started.handlers)
+	return f
 }
 
 // host is the URL of the server: one path for all idle ones, and else the path that says what is
@@ -84,91 +73,60 @@ func (m measurement) host(kind int) string {
 	return fmt.Sprintf("%s/%d/%d", m.URL, kind, m.Each)
 }
 
-// starter starts informers of namespaces, and returns how many goroutines their handlers have. Wait
-// returns once each handler has its first state.
-type starter func(ctx context.Context, count int) (handlers int, wait func(), err error)
-
-// informers are those of either library.
-func (m measurement) informers(client rest.Interface) starter {
-	if m.Library == clientGo {
-		return m.clientGos(client)
-	}
-	if m.Kind == "Secret" {
-		return ours(m, client, listwatch.FromClient[corev1.Secret])
-	}
-	return ours(m, client, listwatch.FromClient[corev1.Pod])
+// copies are informers or a cache of namespaces that were started.
+type copies struct {
+	held     []any
+	handlers int    // goroutines of handlers
+	wait     func() // until each handler has its first state
 }
 
-var held []any
-
-func ours[T store.Object](m measurement, client rest.Interface, source func(rest.Interface, string, ...listwatch.Option) *listwatch.ListWatch[T]) starter {
-	return func(ctx context.Context, count int) (handlers int, wait func(), err error) {
-		var synced sync.WaitGroup
-		for i := range count {
-			it := informer.New(source(client, kindOf(m.Kind).Resource, listwatch.InNamespace(fmt.Sprint(i))))
-			h, err := it.AddHandler(func(informer.Event[T]) {})
-			if err != nil {
-				return 0, nil, err
-			}
-			go func() { _ = it.Run(ctx) }()
-			synced.Go(func() { _ = h.WaitSynced(ctx) })
-			held = append(held, it)
-		}
-		return count, synced.Wait, nil
+func ours[T store.Object](ctx context.Context, m measurement, client rest.Interface, source func(rest.Interface, string, ...listwatch.Option) *listwatch.ListWatch[T]) copies {
+	var synced sync.WaitGroup
+	c := copies{handlers: m.Informers, wait: synced.Wait}
+	for i := range m.Informers {
+		it := informer.New(source(client, kindOf(m.Kind).Resource, listwatch.InNamespace(fmt.Sprint(i))))
+		h := harness.Must(it.AddHandler(func(informer.Event[T]) {}))
+		go func() { _ = it.Run(ctx) }()
+		synced.Go(func() { _ = h.WaitSynced(ctx) })
+		c.held = append(c.held, it)
 	}
+	return c
 }
 
-func (m measurement) clientGos(client rest.Interface) starter {
-	return func(ctx context.Context, count int) (handlers int, wait func(), err error) {
-		var synced sync.WaitGroup
-		kind := kindOf(m.Kind)
-		for i := range count {
-			example, err := scheme.Scheme.New(corev1.SchemeGroupVersion.WithKind(map[string]string{"pods": "Pod", "secrets": "Secret"}[kind.Resource]))
-			if err != nil {
-				return 0, nil, err
-			}
-			source := clientcache.NewListWatchFromClient(client, kind.Resource, fmt.Sprint(i), fields.Everything())
-			it := clientcache.NewSharedIndexInformer(source, example, 0, clientcache.Indexers{})
-			h, err := it.AddEventHandler(clientcache.ResourceEventHandlerFuncs{AddFunc: func(any) {}})
-			if err != nil {
-				return 0, nil, err
-			}
-			go it.RunWithContext(ctx)
-			synced.Go(func() { clientcache.WaitForCacheSync(ctx.Done(), h.HasSynced) })
-			held = append(held, it)
-		}
-		return 2 * count, synced.Wait, nil
+func (m measurement) clientGos(ctx context.Context, client rest.Interface) copies {
+	var synced sync.WaitGroup
+	c := copies{handlers: 2 * m.Informers, wait: synced.Wait}
+	kind := kindOf(m.Kind)
+	for i := range m.Informers {
+		example := harness.Must(scheme.Scheme.New(corev1.SchemeGroupVersion.WithKind(map[string]string{"pods": "Pod", "secrets": "Secret"}[kind.Resource])))
+		source := clientcache.NewListWatchFromClient(client, kind.Resource, fmt.Sprint(i), fields.Everything())
+		it := clientcache.NewSharedIndexInformer(source, example, 0, clientcache.Indexers{})
+		h := harness.Must(it.AddEventHandler(clientcache.ResourceEventHandlerFuncs{AddFunc: func(any) {}}))
+		go it.RunWithContext(ctx)
+		synced.Go(func() { clientcache.WaitForCacheSync(ctx.Done(), h.HasSynced) })
+		c.held = append(c.held, it)
 	}
+	return c
 }
 
 // cache is one cache of all namespaces, without handlers.
-func (m measurement) cache(config *rest.Config) starter {
-	return func(ctx context.Context, count int) (handlers int, wait func(), err error) {
-		mapper := meta.NewDefaultRESTMapper(nil)
-		mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-		options := cache.Options{Mapper: mapper, DefaultNamespaces: map[string]cache.Config{}}
-		for i := range count {
-			options.DefaultNamespaces[fmt.Sprint(i)] = cache.Config{}
-		}
-		var c cache.Cache
-		if m.Library == tributary {
-			c, err = controllerruntime.NewCache(config, options)
-		} else {
-			c, err = cache.New(config, options)
-		}
-		if err != nil {
-			return 0, nil, err
-		}
-		if _, err := c.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false)); err != nil {
-			return 0, nil, err
-		}
-		held = append(held, c)
-		ended := make(chan error, 1)
-		go func() { ended <- c.Start(ctx) }()
-		return 0, func() {
-			if !c.WaitForCacheSync(ctx) {
-				panic(errors.Join(errors.New("the cache has not synced"), <-ended))
-			}
-		}, nil
+func (m measurement) cache(ctx context.Context, config *rest.Config) copies {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	options := cache.Options{Mapper: mapper, DefaultNamespaces: map[string]cache.Config{}}
+	for i := range m.Informers {
+		options.DefaultNamespaces[fmt.Sprint(i)] = cache.Config{}
 	}
+	newCache := cache.New
+	if m.Library == tributary {
+		newCache = controllerruntime.NewCache
+	}
+	c := harness.Must(newCache(config, options))
+	harness.Must(c.GetInformer(ctx, &corev1.Pod{}, cache.BlockUntilSynced(false)))
+	go func() { _ = c.Start(ctx) }()
+	return copies{held: []any{c}, wait: func() {
+		if !c.WaitForCacheSync(ctx) {
+			harness.Fail("the cache has not synced")
+		}
+	}}
 }

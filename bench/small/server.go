@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/bench/harness"
 	"github.com/tributary-go/tributary/bench/world"
@@ -26,15 +22,10 @@ type kind struct {
 }
 
 var kinds = []kind{
-	{world.Pods{PerSet: 50}.Kind("Pod"), "pods of 8.2 KB", nil},
-	{worldKind(world.VariedPod), "pods that differ in more", []int{3, 20, 110}},
-	{worldKind("Pod of random strings"), "pods that do not repeat", []int{0, 3, 110, 1000, 10_000}},
-	{worldKind("Secret"), "Secrets of 4 KB", []int{0, 3, 110, 1000, 10_000}},
-}
-
-func worldKind(name string) world.Kind {
-	kind, _ := world.KindOf(name)
-	return kind
+	{world.KindOf("Pod"), "pods of 8.2 KB", nil},
+	{world.KindOf(world.VariedPod), "pods that differ in more", []int{3, 20, 110}},
+	{world.KindOf("Pod of random strings"), "pods that do not repeat", []int{0, 3, 110, 1000, 10_000}},
+	{world.KindOf("Secret"), "Secrets of 4 KB", []int{0, 3, 110, 1000, 10_000}},
 }
 
 func kindOf(name string) kind {
@@ -56,41 +47,28 @@ func (k kind) counts(s sizes) []int {
 
 // serve sends watch lists. The path of a client begins with the number of its kind, and of the
 // objects in each namespace; namespaces are numbers.
-func serve() (url string, err error) {
+func serve() (url string) {
 	return harness.Serving{TLS: true, Streams: 1000}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		query := r.URL.Query()
-		if query.Get("watch") != "true" {
-			http.Error(w, "this server knows watches only", http.StatusNotImplemented)
-			return
-		}
 		// /kind/count/api/v1/namespaces/ns/resource
 		parts := strings.Split(r.URL.Path, "/")
 		number, _ := strconv.Atoi(parts[1])
 		count, _ := strconv.Atoi(parts[2])
 		namespace, _ := strconv.Atoi(parts[6])
-		w.Header().Set("Content-Type", harness.Watch)
-		if query.Get("sendInitialEvents") == "true" {
-			kinds[number].write(w, namespace, count)
-		}
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
+		kinds[number].state(namespace, count).Send(w, r, nil)
 	}))
 }
 
-// write writes the first state of a namespace.
-func (k kind) write(w io.Writer, namespace, count int) {
-	codec := world.CodecOf(k.Name, 50, world.Protobuf)
-	var event bytes.Buffer // in one piece, as API servers send it
-	for _, i := range k.Order(namespace*count, count) {
-		obj := k.Object(i, firstVersion+i, 0)
-		obj.SetNamespace(fmt.Sprint(namespace))
-		data, err := obj.Marshal()
-		if err != nil {
-			panic(err) // our own objects
+// state is the first state of a namespace.
+func (k kind) state(namespace, count int) world.State {
+	items := func(yield func([]byte) bool) {
+		for _, i := range k.Order(namespace*count, count) {
+			obj := k.Object(i, firstVersion+i, 0)
+			obj.SetNamespace(fmt.Sprint(namespace))
+			if !yield(harness.Must(obj.Marshal())) {
+				return
+			}
 		}
-		codec.Event(&event, watch.Added, data)
-		_, _ = event.WriteTo(w)
 	}
-	codec.Bookmark(&event, world.Version(firstVersion+namespace*count+count))
-	_, _ = event.WriteTo(w)
+	return world.State{Codec: world.CodecOf(k.Name, 50, world.Protobuf), Items: items,
+		Version: world.Version(firstVersion + namespace*count + count), Apart: true}
 }

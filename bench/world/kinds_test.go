@@ -30,8 +30,7 @@ func TestObjectsHaveTheirOwnNamesAndVersions(t *testing.T) {
 }
 
 func TestRandomPodsShareNothing(t *testing.T) {
-	kind, ok := world.KindOf("Pod of random strings")
-	require.True(t, ok)
+	kind := world.KindOf("Pod of random strings")
 	one, err := kind.Object(1, 1, 0).Marshal()
 	require.NoError(t, err)
 	other, err := kind.Object(1, 1, 1).Marshal()

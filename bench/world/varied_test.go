@@ -11,8 +11,7 @@ import (
 )
 
 func TestVariedPodsDifferInMore(t *testing.T) {
-	kind, ok := world.KindOf(world.VariedPod)
-	require.True(t, ok)
+	kind := world.KindOf(world.VariedPod)
 	sets, environments, own := map[string]int{}, map[string]bool{}, map[string]bool{}
 	const count = 1480 // ten turns of 22 ReplicaSets
 	for i := range count {
@@ -36,8 +35,7 @@ func TestVariedPodsDifferInMore(t *testing.T) {
 }
 
 func TestVariedPodsComeByKey(t *testing.T) {
-	kind, ok := world.KindOf(world.VariedPod)
-	require.True(t, ok)
+	kind := world.KindOf(world.VariedPod)
 	const first, count = 100, 3000
 	order := kind.Order(first, count)
 	var keys []string

@@ -6,7 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
+	"iter"
+	"net/http"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,18 +40,16 @@ type Codec struct {
 
 // CodecOf is that of the kind with this name: of pods, perSet of a ReplicaSet, if it is empty.
 func CodecOf(name string, perSet int, f Form) Codec {
-	kind, ok := KindOf(name)
-	switch {
-	case f == Tree:
+	if f == Tree {
 		object := Widget
 		if name == TreePod {
 			object = SmallPod
 		}
 		return Codec{f, "Widget", schema.GroupVersion{Group: "example.com", Version: "v1"}, "widgets", object, Kind{}.Order}
-	case !ok && !slices.Contains([]string{"", "Pod", WidgetKind, TreePod}, name):
-		panic(fmt.Sprintf("there is no kind %q", name)) // a row of our own
-	case !ok:
-		kind = Pods{PerSet: perSet}.Kind("Pod")
+	}
+	kind := Pods{PerSet: perSet}.Kind("Pod")
+	if name != "" && name != kind.Name {
+		kind = KindOf(name)
 	}
 	encode := func(object Object) ([]byte, error) { return object.Marshal() }
 	if f == JSON {
@@ -87,28 +86,75 @@ func (f Form) WatchType() string {
 	return strings.Replace(f.ContentType(), "protobuf", "protobuf;stream=watch", 1)
 }
 
-// List writes the parts of a LIST one by one.
-func (c Codec) List(items [][]byte, version string, write func([]byte)) {
-	if c.Form != Protobuf {
-		write(fmt.Appendf(nil, `{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"%s"},"items":[`, c.Kind, c.Version, version))
-		for i, item := range items {
-			if i > 0 {
-				write([]byte{','})
+// State is a collection at a version, as it is sent.
+type State struct {
+	Codec
+	Items   iter.Seq[[]byte] // encoded
+	Version string
+	Apart   bool // each initial event is a write of its own, as an API server's
+}
+
+// Send answers a LIST, or a WATCH with the initial events that it asks for. A watch ends with its
+// request, or when follow, which sends on it and may be nil, returns false.
+func (s State) Send(w http.ResponseWriter, r *http.Request, follow func(Stream) (goesOn bool)) {
+	out := Stream{bufio.NewWriterSize(w, 256<<10), s.Codec, w.(http.Flusher)}
+	if r.URL.Query().Get("watch") != "true" {
+		w.Header().Set("Content-Type", s.Form.ContentType())
+		s.List(func(b []byte) { _, _ = out.Write(b) })
+		_ = out.Writer.Flush()
+		return
+	}
+	w.Header().Set("Content-Type", s.Form.WatchType())
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		for item := range s.Items {
+			s.Event(out, watch.Added, item)
+			if s.Apart {
+				_ = out.Writer.Flush()
 			}
+		}
+		s.bookmark(out)
+	}
+	out.Flush()
+	if follow == nil || follow(out) {
+		<-r.Context().Done()
+	}
+}
+
+// Stream is an open watch.
+type Stream struct {
+	*bufio.Writer
+	Codec  Codec
+	socket http.Flusher
+}
+
+// Flush sends what was written.
+func (s Stream) Flush() {
+	_ = s.Writer.Flush()
+	s.socket.Flush()
+}
+
+// List writes the parts of a LIST one by one.
+func (s State) List(write func([]byte)) {
+	if s.Form != Protobuf {
+		write(fmt.Appendf(nil, `{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"%s"},"items":[`, s.Kind, s.Codec.Version, s.Version))
+		separator := ""
+		for item := range s.Items {
+			write([]byte(separator))
 			write(item)
+			separator = ","
 		}
 		write([]byte("]}\n"))
 		return
 	}
-	meta, _ := (&metav1.ListMeta{ResourceVersion: version}).Marshal()
+	meta, _ := (&metav1.ListMeta{ResourceVersion: s.Version}).Marshal()
 	meta = field(1, meta)
 	size := len(meta)
-	for _, item := range items {
+	for item := range s.Items {
 		size += len(head(2, len(item))) + len(item)
 	}
-	write(append(c.envelope(c.Kind+"List"), head(2, size)...))
+	write(append(s.envelope(s.Kind+"List"), head(2, size)...))
 	write(meta)
-	for _, item := range items {
+	for item := range s.Items {
 		write(head(2, len(item)))
 		write(item)
 	}
@@ -137,25 +183,15 @@ func frame(kind watch.EventType, enveloped []byte, rest int) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(event)+rest)), event...)
 }
 
-// Initial writes the initial events of a watch list.
-func (c Codec) Initial(w io.Writer, items [][]byte, version string) {
-	out := bufio.NewWriterSize(w, 256<<10)
-	for _, item := range items {
-		c.Event(out, watch.Added, item)
-	}
-	c.Bookmark(out, version)
-	_ = out.Flush()
-}
-
-// Bookmark ends the initial events.
-func (c Codec) Bookmark(w io.Writer, version string) {
-	if c.Form == Protobuf {
-		meta := &metav1.ObjectMeta{ResourceVersion: version, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
+// bookmark ends the initial events.
+func (s State) bookmark(w io.Writer) {
+	if s.Form == Protobuf {
+		meta := &metav1.ObjectMeta{ResourceVersion: s.Version, Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}
 		data, _ := meta.Marshal()
-		c.Event(w, watch.Bookmark, field(1, data)) // metadata is the first field of every kind
+		s.Event(w, watch.Bookmark, field(1, data)) // metadata is the first field of every kind
 		return
 	}
-	c.Event(w, watch.Bookmark, fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%s","annotations":{"%s":"true"}}}`, version, metav1.InitialEventsAnnotationKey))
+	s.Event(w, watch.Bookmark, fmt.Appendf(nil, `{"metadata":{"resourceVersion":"%s","annotations":{"%s":"true"}}}`, s.Version, metav1.InitialEventsAnnotationKey))
 }
 
 // Expired tells the reader to list again.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tributary-go/tributary/bench/harness"
@@ -25,33 +26,27 @@ type measurement struct {
 
 var kubeconfig = flag.String("kubeconfig", "", "measure the pods of the cluster in this `file` instead")
 
-func main() { harness.Main(3, harness.Roles{"read": harness.Measures(read)}, measure) }
+func main() {
+	harness.Main(3, harness.Roles{"read": harness.Measures(read), "secrets": harness.Measures(readSecrets)}, measure)
+}
 
-func measure(ctx context.Context, s harness.Settings) error {
+func measure(ctx context.Context, s harness.Settings) {
 	pods, many, each := 50_000, 88_000, time.Second
 	if s.Quick {
 		pods, many, each = 1000, 1500, 20*time.Millisecond
 	}
 	if *kubeconfig != "" {
-		return measurement{Kubeconfig: *kubeconfig, Each: each}.table(ctx, s, "stripped pods of a cluster")
+		measurement{Kubeconfig: *kubeconfig, Each: each}.table(ctx, s, "stripped pods of a cluster")
+		return
 	}
-	var parts []harness.Part
-	for _, row := range []struct {
-		title string
-		m     measurement
-	}{
-		{"stripped pods", measurement{Objects: pods, Each: each}},
-		{"many pods", measurement{Objects: many, Each: each}},
-		{"many pods, trimmed", measurement{Objects: many, Each: each, Trim: true}},
-	} {
-		parts = append(parts, harness.Part{Name: row.title, Measure: func(ctx context.Context, s harness.Settings) (err error) {
-			if row.m.URL, err = serve(row.m.Objects); err != nil {
-				return err
-			}
-			return row.m.table(ctx, s, row.title)
-		}})
+	part := func(title string, m measurement) harness.Part {
+		return harness.Part{Name: title, Measure: func(ctx context.Context, s harness.Settings) {
+			m.URL, m.Each = serve(m.Objects), each
+			m.table(ctx, s, title)
+		}}
 	}
-	return s.Each(ctx, parts...)
+	s.Each(ctx, part("stripped pods", measurement{Objects: pods}), part("many pods", measurement{Objects: many}),
+		part("many pods, trimmed", measurement{Objects: many, Trim: true}), harness.Part{Name: "Secrets by name", Measure: measureSecrets})
 }
 
 // subjects are measured by turns. Equal settings of the collector are not equal memory: the last
@@ -72,15 +67,12 @@ func (m measurement) subjects() (all []measurement) {
 	return all
 }
 
+func (m measurement) String() string { return fmt.Sprint(m.Library, " ", m.Settings) }
+
 // table measures both caches by turns, and prints their medians and ratios.
-func (m measurement) table(ctx context.Context, s harness.Settings, title string) error {
+func (m measurement) table(ctx context.Context, s harness.Settings, title string) {
 	subjects := m.subjects()
-	medians, err := harness.ByTurns(s.Repeat, subjects, func(m measurement) (harness.Figures, error) {
-		return harness.Measure(ctx, "read", m, m.Settings...)
-	})
-	if err != nil {
-		return err
-	}
+	medians := harness.ByTurns(s.Repeat, subjects, func(m measurement) harness.Figures { return harness.Measure(ctx, "read", m, m.Settings...) })
 	table := harness.Table{Lead: "", Columns: []harness.Column{
 		harness.Col("live heap MB", "%.4g", "live/1e6"), harness.Col("first RSS MB", "%.4g", "first/1e6"), harness.Col("last RSS MB", "%.4g", "last/1e6"),
 		harness.Col("CPU s until synced", "%.3g", "cpu"), harness.Col("CPU us: Get", "%.4g", "get"), harness.Col("not copied", "%.4g", "get.shared"),
@@ -88,32 +80,18 @@ func (m measurement) table(ctx context.Context, s harness.Settings, title string
 		harness.Col("List by a label of none", "%.4g", "none"), harness.Col("List of all", "%.4g", "all"), harness.Col("not copied", "%.4g", "all.shared"),
 	}}
 	table.Begin(fmt.Sprintf("%s (%.0f objects)", title, medians[0]["objects"]))
-	theirs := medians[1]
-	for i, f := range medians {
-		table.Row(f, fmt.Sprint(subjects[i].Library, " ", subjects[i].Settings))
-	}
-	table.Ratio(medians[0], theirs, "**ours / theirs**")
-	table.Ratio(medians[2], theirs, fmt.Sprint("**ours / theirs**, ", subjects[2].Settings))
-	return nil
+	harness.Rows(table, subjects, medians)
+	table.Ratio(medians[0], medians[1], "**ours / theirs**")
+	table.Ratio(medians[2], medians[1], fmt.Sprint("**ours / theirs**, ", subjects[2].Settings))
 }
 
 // serve sends the pods to each watch list.
-func serve(pods int) (url string, err error) {
+func serve(pods int) (url string) {
 	codec := world.CodecOf("Pod", 50, world.Protobuf)
 	items := make([][]byte, pods)
 	for i := range items {
 		items[i] = codec.Object(i, i, 0)
 	}
-	return harness.Serving{}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("watch") != "true" {
-			http.Error(w, "this server knows watches only", http.StatusNotImplemented)
-			return
-		}
-		w.Header().Set("Content-Type", harness.Watch)
-		if r.URL.Query().Get("sendInitialEvents") == "true" {
-			codec.Initial(w, items, world.Version(pods))
-		}
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	}))
+	all := world.State{Codec: codec, Items: slices.Values(items), Version: world.Version(pods)}
+	return harness.Serving{}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { all.Send(w, r, nil) }))
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
@@ -23,52 +21,50 @@ import (
 )
 
 // read fills a cache, and reads it.
-func read(ctx context.Context, m measurement) (harness.Figures, error) {
-	log.SetLogger(logr.Discard())
-	c, err := m.newCache()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.IndexField(ctx, &corev1.Pod{}, "node", nodeOf); err != nil {
-		return nil, err
-	}
+func read(ctx context.Context, m measurement) harness.Figures {
+	c := m.newCache()
+	harness.Check(c.IndexField(ctx, &corev1.Pod{}, "node", nodeOf))
 	runtime.GC()
 	before := harness.CPU()
-	ended := make(chan error, 1)
-	go func() { ended <- c.Start(ctx) }()
-	if !c.WaitForCacheSync(ctx) {
-		return nil, errors.New("the cache has not synced")
-	}
+	start(ctx, c)
 	f := harness.Figures{"cpu": (harness.CPU() - before).Seconds(), "live": harness.Live(), "first": harness.Used()["peak"]}
 	debug.FreeOSMemory()
-	reads, err := m.reads(ctx, c)
-	if err != nil {
-		return nil, err
-	}
+	reads := m.reads(ctx, c)
 	f["last"] = harness.Used()["peak"]
 	runtime.KeepAlive(c)
-	return f.With("", reads), nil
+	return f.With("", reads)
 }
 
-func (m measurement) newCache() (cache.Cache, error) {
+// start runs a cache, and returns when it has synced.
+func start(ctx context.Context, c cache.Cache) {
+	go func() { _ = c.Start(ctx) }()
+	if !c.WaitForCacheSync(ctx) {
+		harness.Fail("the cache has not synced")
+	}
+}
+
+// optionsOf are those of a cache of one kind.
+func optionsOf(kind string) cache.Options {
+	log.SetLogger(logr.Discard())
 	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	options := cache.Options{Mapper: mapper, DefaultTransform: cache.TransformStripManagedFields()}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	return cache.Options{Mapper: mapper, DefaultTransform: cache.TransformStripManagedFields()}
+}
+
+func (m measurement) newCache() cache.Cache {
+	options := optionsOf("Pod")
 	if m.Trim {
 		options.DefaultTransform = trim
 	}
-	config := &rest.Config{Host: m.URL, QPS: -1}
+	config := &rest.Config{Host: m.URL}
 	if m.Kubeconfig != "" {
-		var err error
-		if config, err = clientcmd.BuildConfigFromFlags("", m.Kubeconfig); err != nil {
-			return nil, err
-		}
-		config.QPS = -1
+		config = harness.Must(clientcmd.BuildConfigFromFlags("", m.Kubeconfig))
 	}
+	config.QPS = -1
 	if m.Library == "tributary" {
-		return controllerruntime.NewCache(config, options)
+		return harness.Must(controllerruntime.NewCache(config, options))
 	}
-	return cache.New(config, options)
+	return harness.Must(cache.New(config, options))
 }
 
 // trim keeps what a controller reads that starts pods and follows their states, such as a workflow
@@ -90,14 +86,12 @@ func trim(obj any) (any, error) {
 func nodeOf(obj client.Object) []string { return []string{obj.(*corev1.Pod).Spec.NodeName} }
 
 // reads times each kind of read for a while, and counts the objects.
-func (m measurement) reads(ctx context.Context, c client.Reader) (harness.Figures, error) {
+func (m measurement) reads(ctx context.Context, c client.Reader) harness.Figures {
 	var all corev1.PodList
-	if err := c.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
+	harness.Check(c.List(ctx, &all, client.UnsafeDisableDeepCopy))
 	objects := len(all.Items)
 	if objects == 0 || m.Kubeconfig == "" && objects != m.Objects {
-		return nil, fmt.Errorf("the cache has %d objects, not %d", objects, m.Objects)
+		harness.Fail("the cache has %d objects, not %d", objects, m.Objects)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	keys, nodes := make([]client.ObjectKey, 1000), make([]client.MatchingFields, 1000)
@@ -125,49 +119,41 @@ func (m measurement) reads(ctx context.Context, c client.Reader) (harness.Figure
 		{"index", byIndex()}, {"index.shared", byIndex(client.UnsafeDisableDeepCopy)},
 		{"none", list(client.MatchingLabels{"no": "such"})}, {"all.shared", list(client.UnsafeDisableDeepCopy)}, {"all", list()},
 	} {
-		var err error
-		if f[one.name], err = m.time(one.read); err != nil {
-			return nil, fmt.Errorf("%s: %w", one.name, err)
-		}
+		f[one.name] = m.time(one.read)
 	}
-	return f, nil
+	return f
 }
 
 // time is the CPU microseconds of one read in the steady state. It begins and ends with the end of
 // a garbage collection, so that the work of each is counted whole: a second of reads may have none
 // from a large heap, and several from a small one. Reads that make little garbage are timed for a
 // while.
-func (m measurement) time(read func(i int) error) (float64, error) {
+func (m measurement) time(read func(i int) error) float64 {
 	n := 0
-	until := func(enough func(cycles float64, spent time.Duration) bool) error {
-		first, began := cycles(), time.Now()
-		for {
+	until := func(enough func(cycles float64, spent time.Duration) bool) {
+		for first, began := cycles(), time.Now(); ; {
 			for range max(1, n/1000) {
-				if err := read(n); err != nil {
-					return err
-				}
+				harness.Check(read(n))
 				n++
 			}
 			if enough(cycles()-first, time.Since(began)) {
-				return nil
+				return
 			}
 		}
 	}
 	runtime.GC()
 	garbage := false
-	if err := until(func(cycles float64, spent time.Duration) bool {
+	until(func(cycles float64, spent time.Duration) bool {
 		garbage = cycles > 0 // and the heap has grown to its size
 		return garbage || spent > 10*m.Each
-	}); err != nil {
-		return 0, err
-	}
+	})
 	before, first, last := harness.CPU(), n, 0.0
-	err := until(func(cycles float64, spent time.Duration) bool {
+	until(func(cycles float64, spent time.Duration) bool {
 		ended := cycles > last
 		last = cycles
 		return spent > m.Each && (!garbage || ended && cycles > 2 || spent > 20*m.Each)
 	})
-	return float64((harness.CPU() - before).Microseconds()) / float64(n-first), err
+	return float64((harness.CPU() - before).Microseconds()) / float64(n-first)
 }
 
 // cycles is the number of garbage collections that have ended.

@@ -5,15 +5,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime/coverage"
@@ -24,12 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/tributary-go/tributary/bench/harness"
+	"github.com/tributary-go/tributary/bench/world"
 	"github.com/tributary-go/tributary/informer"
 	"github.com/tributary-go/tributary/internal/sharing"
 	"github.com/tributary-go/tributary/listwatch"
@@ -44,7 +40,7 @@ import (
 // version of each event, and returns a function that sends the next state of a pod.
 type road struct {
 	name, what string
-	begin      func(ctx context.Context, told func(resourceVersion string)) (send func(*corev1.Pod) error, err error)
+	begin      func(ctx context.Context, told func(resourceVersion string)) (send func(*corev1.Pod))
 }
 
 var roads = []road{
@@ -63,7 +59,7 @@ func main() {
 		}
 		return
 	}
-	if err := walk(context.Background(), os.Args[1], os.Args[2]); err != nil {
+	if err := harness.Try(func() { walk(context.Background(), os.Args[1], os.Args[2]) }); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -79,60 +75,44 @@ const (
 	node     = "node-1"
 )
 
+// ofNode selects the pods.
+var ofNode = fields.OneTermEqualSelector("spec.nodeName", node)
+
 // walk takes a road, and writes the counters of each event into a folder of its own.
-func walk(ctx context.Context, name, folder string) error {
-	at := slices.IndexFunc(roads, func(r road) bool { return r.name == name })
-	if at < 0 {
-		return fmt.Errorf("there is no road %q", name)
-	}
+func walk(ctx context.Context, name, folder string) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	seen := make(chan string, 2*len(pods()))
-	send, err := roads[at].begin(ctx, func(resourceVersion string) { seen <- resourceVersion })
-	if err != nil {
-		return err
-	}
+	at := slices.IndexFunc(roads, func(r road) bool { return r.name == name })
+	send := roads[at].begin(ctx, func(resourceVersion string) { seen <- resourceVersion })
 	time.Sleep(settle)
 	for i := -warm; i < events; i++ {
-		next := pod(0, fmt.Sprint(100+i), i%2 == 0)
-		if err := coverage.ClearCounters(); err != nil {
-			return err
-		}
-		if err := send(next); err != nil {
-			return err
-		}
-		if err := await(seen, next.ResourceVersion); err != nil {
-			return err
-		}
+		next := podAt(i)
+		harness.Check(coverage.ClearCounters())
+		send(next)
+		await(seen, next.ResourceVersion)
 		time.Sleep(settle)
 		if i >= 0 {
-			if err := writeCounters(filepath.Join(folder, fmt.Sprint(i))); err != nil {
-				return err
-			}
+			of := filepath.Join(folder, fmt.Sprint(i))
+			harness.Check(os.MkdirAll(of, 0o700))
+			harness.Check(coverage.WriteMetaDir(of))
+			harness.Check(coverage.WriteCountersDir(of))
 		}
 	}
-	return nil
 }
 
-func await(seen <-chan string, resourceVersion string) error {
+func await(seen <-chan string, resourceVersion string) {
 	late := time.After(patience)
 	for {
 		select {
 		case got := <-seen:
 			if got == resourceVersion {
-				return nil
+				return
 			}
 		case <-late:
-			return errors.New("the event has not arrived: " + resourceVersion)
+			harness.Fail("the event has not arrived: %s", resourceVersion)
 		}
 	}
-}
-
-func writeCounters(folder string) error {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-	return errors.Join(coverage.WriteMetaDir(folder), coverage.WriteCountersDir(folder))
 }
 
 // pod is a pod with three containers; ready is the part of its state that changes.
@@ -159,109 +139,65 @@ func pod(i int, resourceVersion string, ready bool) *corev1.Pod {
 }
 
 // pods are the collection before the first event.
-func pods() []corev1.Pod { return []corev1.Pod{*pod(0, "5", false), *pod(1, "6", false)} }
+func pods() []*corev1.Pod { return []*corev1.Pod{pod(0, "5", false), pod(1, "6", false)} }
 
-const mediaType = "application/vnd.kubernetes.protobuf"
+// podAt is the state of the first pod that event number i sends.
+func podAt(i int) *corev1.Pod { return pod(0, fmt.Sprint(100+i), i%2 == 0) }
 
-// origin is an API server of one collection that sends prepared bytes, so that it runs none of the
-// code that is counted.
-type origin struct {
-	list []byte
-	sent chan []byte // frames of the open watch
-}
-
-func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch query := r.URL.Query(); {
-	case query.Get("sendInitialEvents") != "":
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
-	case query.Get("watch") == "":
-		w.Header().Set("Content-Type", mediaType)
-		_, _ = w.Write(o.list)
-	default:
-		w.Header().Set("Content-Type", mediaType+";stream=watch")
-		for {
-			_ = http.NewResponseController(w).Flush()
-			select {
-			case frame := <-o.sent:
-				_, _ = w.Write(frame)
-			case <-r.Context().Done():
-				return
-			}
-		}
+// serve is an API server of the collection that sends prepared bytes, so that it runs none of the
+// code that is counted. It has no watch lists. It returns how a client finds it, and how an event
+// is sent.
+func serve() (*rest.Config, func(*corev1.Pod)) {
+	codec := world.Codec{Form: world.Protobuf, Kind: "Pod", Version: corev1.SchemeGroupVersion, Resource: "pods"}
+	var items [][]byte
+	for _, p := range pods() {
+		items = append(items, harness.Must(p.Marshal()))
 	}
-}
-
-// serve starts an origin, and returns how a client finds it, and how a pod's event is sent.
-func serve(ctx context.Context) (*rest.Config, func(*corev1.Pod) error, error) {
-	list := corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "10"}, Items: pods()}
-	content, err := list.Marshal()
-	if err != nil {
-		return nil, nil, err
-	}
-	o := &origin{list: enveloped("PodList", content), sent: make(chan []byte)}
-	server := httptest.NewServer(o)
-	context.AfterFunc(ctx, server.Close)
+	state := world.State{Codec: codec, Items: slices.Values(items), Version: "10"}
 	frames := map[string][]byte{}
 	for i := -warm; i < events; i++ {
-		p := pod(0, fmt.Sprint(100+i), i%2 == 0)
-		content, err := p.Marshal()
-		if err != nil {
-			return nil, nil, err
+		var frame bytes.Buffer
+		p := podAt(i)
+		codec.Event(&frame, watch.Modified, harness.Must(p.Marshal()))
+		frames[p.ResourceVersion] = frame.Bytes()
+	}
+	sent := make(chan []byte)
+	url := harness.Serving{}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("sendInitialEvents") != "" {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+			return
 		}
-		event := metav1.WatchEvent{Type: "MODIFIED"}
-		event.Object.Raw = enveloped("Pod", content)
-		frame, err := event.Marshal()
-		if err != nil {
-			return nil, nil, err
-		}
-		frames[p.ResourceVersion] = append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)
-	}
-	config := &rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: mediaType, AcceptContentTypes: mediaType}}
-	return config, func(p *corev1.Pod) error { o.sent <- frames[p.ResourceVersion]; return nil }, nil
+		state.Send(w, r, func(on world.Stream) bool {
+			for {
+				select {
+				case frame := <-sent:
+					_, _ = on.Write(frame)
+					on.Flush()
+				case <-r.Context().Done():
+					return false
+				}
+			}
+		})
+	}))
+	config := &rest.Config{Host: url, ContentConfig: rest.ContentConfig{ContentType: harness.Protobuf, AcceptContentTypes: harness.Protobuf}}
+	return config, func(p *corev1.Pod) { sent <- frames[p.ResourceVersion] }
 }
 
-// enveloped is an object as the API server sends it in protobuf.
-func enveloped(kind string, content []byte) []byte {
-	object := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: content}
-	encoded, err := object.Marshal()
-	if err != nil {
-		panic(err) // it has nothing that can fail
-	}
-	return append([]byte("k8s\x00"), encoded...)
-}
-
-// serveClient serves, and returns the client of one of our readers.
-func serveClient(ctx context.Context) (rest.Interface, func(*corev1.Pod) error, error) {
-	config, send, err := serve(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	client, err := listwatch.NewRESTClient(config, corev1.SchemeGroupVersion)
-	return client, send, err
-}
-
-func toHandler(ctx context.Context, told func(string)) (func(*corev1.Pod) error, error) {
-	client, send, err := serveClient(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pods := informer.New(listwatch.FromClient[corev1.Pod](client, "pods", listwatch.Fields(fields.OneTermEqualSelector("spec.nodeName", node))))
-	h, err := pods.AddHandler(func(e informer.Event[*corev1.Pod]) { told(e.New.ResourceVersion) })
-	if err != nil {
-		return nil, err
-	}
+func toHandler(ctx context.Context, told func(string)) func(*corev1.Pod) {
+	config, send := serve()
+	client := harness.Must(listwatch.NewRESTClient(config, corev1.SchemeGroupVersion))
+	pods := informer.New(listwatch.FromClient[corev1.Pod](client, "pods", listwatch.Fields(ofNode)))
+	h := harness.Must(pods.AddHandler(func(e informer.Event[*corev1.Pod]) { told(e.New.ResourceVersion) }))
 	go pods.Run(ctx)
-	return send, h.WaitSynced(ctx)
+	harness.Check(h.WaitSynced(ctx))
+	return send
 }
 
-func toUpdate(ctx context.Context, told func(string)) (func(*corev1.Pod) error, error) {
-	client, send, err := serveClient(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all := sources.New(node, sources.APIServer(client))
+func toUpdate(ctx context.Context, told func(string)) func(*corev1.Pod) {
+	config, send := serve()
+	all := sources.New(node, sources.APIServer(harness.Must(listwatch.NewRESTClient(config, corev1.SchemeGroupVersion))))
 	go all.Run(ctx)
 	go func() {
 		for update := range all.Updates() {
@@ -270,37 +206,21 @@ func toUpdate(ctx context.Context, told func(string)) (func(*corev1.Pod) error, 
 			}
 		}
 	}()
-	select {
-	case <-all.Synced():
-		return send, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	<-all.Synced()
+	return send
 }
 
 // filled is a watch cache with the collection.
-func filled() (*watchcache.Cache[*corev1.Pod], error) {
-	cache, err := watchcache.NewCache(watchcache.Pods())
-	if err != nil {
-		return nil, err
-	}
-	var content []*corev1.Pod
-	for _, p := range pods() {
-		content = append(content, &p)
-	}
-	return cache, cache.Replace(store.Items(content...), store.At("10"))
+func filled() *watchcache.Cache[*corev1.Pod] {
+	cache := harness.Must(watchcache.NewCache(watchcache.Pods()))
+	harness.Check(cache.Replace(store.Items(pods()...), store.At("10")))
+	return cache
 }
 
-func toNext(ctx context.Context, told func(string)) (func(*corev1.Pod) error, error) {
-	cache, err := filled()
-	if err != nil {
-		return nil, err
-	}
-	options := internalversion.ListOptions{ResourceVersion: "10", FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node)}
-	watcher, err := cache.Watcher(watchcache.Request{ListOptions: options})
-	if err != nil {
-		return nil, err
-	}
+func toNext(ctx context.Context, told func(string)) func(*corev1.Pod) {
+	cache := filled()
+	options := internalversion.ListOptions{ResourceVersion: "10", FieldSelector: ofNode}
+	watcher := harness.Must(cache.Watcher(watchcache.Request{ListOptions: options}))
 	go func() {
 		defer watcher.Close()
 		for {
@@ -313,84 +233,37 @@ func toNext(ctx context.Context, told func(string)) (func(*corev1.Pod) error, er
 			}
 		}
 	}()
-	return cache.Update, nil
+	return func(p *corev1.Pod) { harness.Check(cache.Update(p)) }
 }
 
-func toWatch(ctx context.Context, told func(string)) (func(*corev1.Pod) error, error) {
-	cache, err := filled()
-	if err != nil {
-		return nil, err
-	}
-	server, err := apiserver.NewServer()
-	if err != nil {
-		return nil, err
-	}
+func toWatch(ctx context.Context, told func(string)) func(*corev1.Pod) {
+	cache, server := filled(), harness.Must(apiserver.NewServer())
 	apiserver.ServeCache(server, cache, builtin.Pods().View)
-	web := httptest.NewServer(server)
-	context.AfterFunc(ctx, web.Close)
-	asked, err := http.NewRequestWithContext(ctx, http.MethodGet, web.URL+"/api/v1/pods?watch=1&resourceVersion=10&fieldSelector=spec.nodeName%3D"+node, nil)
-	if err != nil {
-		return nil, err
-	}
-	asked.Header.Set("Accept", mediaType)
-	answer, err := http.DefaultClient.Do(asked)
-	if err != nil {
-		return nil, err
-	}
+	url := harness.Serving{}.Serve(server) + "/api/v1/pods?watch=1&resourceVersion=10&fieldSelector=spec.nodeName%3D" + node
+	body := harness.Get(ctx, http.DefaultClient, url, "Accept", harness.Protobuf)
 	awaited := make(chan string, 1)
-	go readFrames(answer.Body, func(frame []byte) {
-		if version := <-awaited; bytes.Contains(frame, []byte(version)) {
-			told(version)
-		}
-	})
-	return func(p *corev1.Pod) error { awaited <- p.ResourceVersion; return cache.Update(p) }, nil
+	go func() {
+		_ = harness.ReadFrames(body, func(frame []byte) bool {
+			if version := <-awaited; bytes.Contains(frame, []byte(version)) {
+				told(version)
+			}
+			return true
+		})
+	}()
+	return func(p *corev1.Pod) { awaited <- p.ResourceVersion; harness.Check(cache.Update(p)) }
 }
 
-// readFrames reads the frames of a watch until it ends.
-func readFrames(body io.ReadCloser, read func(frame []byte)) {
-	defer body.Close()
-	in := bufio.NewReader(body)
-	for {
-		var length [4]byte
-		if _, err := io.ReadFull(in, length[:]); err != nil {
-			return
-		}
-		frame := make([]byte, binary.BigEndian.Uint32(length[:]))
-		if _, err := io.ReadFull(in, frame); err != nil {
-			return
-		}
-		read(frame)
-	}
-}
-
-func toClientGo(ctx context.Context, told func(string)) (func(*corev1.Pod) error, error) {
-	config, send, err := serve(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// The clientset's client, without the types of all other groups.
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	config.GroupVersion, config.APIPath = &corev1.SchemeGroupVersion, "/api"
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := rest.RESTClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	source := cache.NewFilteredListWatchFromClient(client, "pods", metav1.NamespaceAll,
-		func(o *metav1.ListOptions) { o.FieldSelector = "spec.nodeName=" + node })
+func toClientGo(ctx context.Context, told func(string)) func(*corev1.Pod) {
+	config, send := serve()
+	source := cache.NewFilteredListWatchFromClient(harness.RESTClient(config, corev1.SchemeGroupVersion), "pods", metav1.NamespaceAll,
+		func(o *metav1.ListOptions) { o.FieldSelector = ofNode.String() })
 	informer := cache.NewSharedIndexInformer(source, &corev1.Pod{}, 0, cache.Indexers{})
-	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	harness.Must(informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(_, obj any) { told(obj.(*corev1.Pod).ResourceVersion) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	go informer.Run(ctx.Done())
+	}))
+	go informer.RunWithContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		return nil, context.Cause(ctx)
+		harness.Fail("client-go's informer did not sync")
 	}
-	return send, nil
+	return send
 }
