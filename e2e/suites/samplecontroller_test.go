@@ -28,7 +28,7 @@ func TestSampleController(t *testing.T) {
 	fmt.Printf("%T, %T\n", k8sI, i.Samplecontroller().V1alpha1().Foos().Informer())
 	c := NewController(`)
 	judgeSampleController(t, w, w.build("."), func(o outcome) bool {
-		return strings.Contains(o.output, "*informers.factory, *clientgo.shared[")
+		return strings.Contains(o.output, "*informers.complete[") && strings.Contains(o.output, ", *clientgo.complete[")
 	})
 }
 
@@ -37,7 +37,7 @@ func TestSampleController(t *testing.T) {
 func TestSampleControllerUnedited(t *testing.T) {
 	w := newWorkspace(t, pin{module: "k8s.io/client-go"})
 	w.add("testdata/unedited/cache", toolsCache)
-	w.add("testdata/unedited/informers", "informers")
+	w.add("testdata/unedited/record", "tools/record") // which its controller imports, and ours do not
 	w.rename(toolsCache+"/shared_informer.go", "NewSharedIndexInformerWithOptions")
 	judgeSampleController(t, w, w.buildOf(sampleController), func(o outcome) bool {
 		return strings.Count(o.output, made+"informer") == 2 // of Foos and of Deployments

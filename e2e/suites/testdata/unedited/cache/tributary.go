@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// NewOurs is set by package informers: this package cannot import what imports it.
+// NewOurs is set by package record: this package cannot import what imports it.
 var NewOurs func(lw ListerWatcher, example runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer
 
 // NewSharedIndexInformerWithOptions is what client-go's factories and generated ones call.

@@ -1,4 +1,4 @@
-package informers
+package record
 
 import (
 	"k8s.io/apimachinery/pkg/runtime"
