@@ -37,7 +37,8 @@ func TestSampleController(t *testing.T) {
 func TestSampleControllerUnedited(t *testing.T) {
 	w := newWorkspace(t, pin{module: "k8s.io/client-go"})
 	w.add("testdata/unedited/cache", toolsCache)
-	w.add("testdata/unedited/record", "tools/record") // its controller imports it, and ours does not
+	// Its controller imports this package, and ours does not.
+	w.add("testdata/unedited/record", "tools/record")
 	w.rename(toolsCache+"/shared_informer.go", "NewSharedIndexInformerWithOptions")
 	judgeSampleController(t, w, w.buildOf(sampleController), func(o outcome) bool {
 		return strings.Count(o.output, made+"informer") == 2 // of Foos and of Deployments
