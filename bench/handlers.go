@@ -19,8 +19,8 @@ const (
 	clientGo = "client-go"
 )
 
-// informed is an informer of either library over pods. What it does to an object is the same in
-// both: a handler gets the pod, a reader touches each pod that it finds.
+// informed is an informer of pods, ours or client-go's. Handlers and readers do the same in both: a
+// handler gets the pod, and a reader touches each pod that it finds.
 type informed struct {
 	run    func(ctx context.Context)
 	synced func(ctx context.Context)

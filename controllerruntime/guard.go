@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -182,7 +183,7 @@ func (l *limit) counted(source listwatch.ListerWatcher[object], part string) lis
 		list.Items = upTo(list.Items, func(object) error { return l.count(part) })
 		return list
 	}, func(request metav1.ListOptions, events iter.Seq2[listwatch.Event[object], error]) iter.Seq2[listwatch.Event[object], error] {
-		if request.SendInitialEvents == nil || !*request.SendInitialEvents || l.isLifted() {
+		if !watchlist.Asked(request) || l.isLifted() {
 			return events
 		}
 		l.begin(part)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/tributary-go/tributary/informer"
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
 )
 
@@ -93,7 +94,7 @@ func (s shape) within(source listwatch.ListerWatcher[object]) listwatch.ListerWa
 	}, func(request metav1.ListOptions, events iter.Seq2[listwatch.Event[object], error]) iter.Seq2[listwatch.Event[object], error] {
 		return func(yield func(listwatch.Event[object], error) bool) {
 			// Initial events come in no order of versions.
-			initial := request.SendInitialEvents != nil && *request.SendInitialEvents
+			initial := watchlist.Asked(request)
 			for event, err := range events {
 				initial = initial && !event.InitialEventsEnd
 				if event.Type != watch.Bookmark && !s.keeps(event.Object, err) {

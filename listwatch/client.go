@@ -20,6 +20,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/null"
 	"github.com/tributary-go/tributary/internal/sharing"
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -173,7 +174,7 @@ func (c *clientSource[T]) watch(ctx context.Context, request metav1.ListOptions)
 		if err == nil {
 			c.decoder.begin(request)
 			defer body.Close()
-			err = c.decoder.watch(body, isWatchList(request), shardEvents(ctx, c.options.shard, yield))
+			err = c.decoder.watch(body, watchlist.Asked(request), shardEvents(ctx, c.options.shard, yield))
 		}
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(Event[T]{}, c.failure(ctx, "watch", c.get(c.acceptWatch, request).URL(), err))

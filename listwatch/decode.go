@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/tributary-go/tributary/internal/sharing"
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/internal/wire"
 	"github.com/tributary-go/tributary/store"
 )
@@ -157,14 +158,10 @@ func (d *decoder[T]) moved(bytes int) {
 	}
 }
 
-func isWatchList(request metav1.ListOptions) bool {
-	return request.SendInitialEvents != nil && *request.SendInitialEvents
-}
-
 // begin handles a reader with a copy that lists again: it may have written into objects, so verify
 // its copy and the memo. A reader that has got no object yet has written into none.
 func (d *decoder[T]) begin(request metav1.ListOptions) {
-	if d.held == nil || request.Watch && !isWatchList(request) || request.Continue != "" {
+	if d.held == nil || request.Watch && !watchlist.Asked(request) || request.Continue != "" {
 		return
 	}
 	if d.held.digests.begin() && d.memo != nil {

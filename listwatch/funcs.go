@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/store"
 )
 
@@ -166,7 +167,7 @@ var errNoWatchList error = apierrors.NewBadRequest("the functions do not answer 
 // initialLimit fires when a watch list is late. It is nil for other watches, and for those that may
 // wait for a server.
 func initialLimit(request metav1.ListOptions, w watch.Interface) <-chan time.Time {
-	if !isWatchList(request) {
+	if !watchlist.Asked(request) {
 		return nil
 	}
 	switch w.(type) {

@@ -103,7 +103,7 @@ func (p projection[T, U]) watch(ctx context.Context, request metav1.ListOptions)
 	source, convert := p.begin("watch")
 	return func(yield func(Event[U], error) bool) {
 		var none, before U
-		initial := isWatchList(request)
+		initial := watchlist.Asked(request)
 		for event, err := range source.Watch(ctx, request) {
 			out := Event[U]{
 				Type: event.Type, ResourceVersion: event.ResourceVersion, InitialEventsEnd: event.InitialEventsEnd, kind: event.kind,

@@ -16,6 +16,7 @@ import (
 	"github.com/tributary-go/tributary/internal/adapters"
 	"github.com/tributary-go/tributary/internal/content"
 	"github.com/tributary-go/tributary/internal/null"
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -77,7 +78,7 @@ func (c *checked) watch(
 	request metav1.ListOptions, events iter.Seq2[listwatch.Event[Object], error],
 ) iter.Seq2[listwatch.Event[Object], error] {
 	return func(yield func(listwatch.Event[Object], error) bool) {
-		initial := request.SendInitialEvents != nil && *request.SendInitialEvents
+		initial := watchlist.Asked(request)
 		for event, err := range events {
 			if err == nil && event.Type != watch.Bookmark {
 				last := event.Object

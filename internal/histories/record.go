@@ -9,6 +9,7 @@ import (
 
 	"github.com/tributary-go/tributary/internal/pointer"
 	protocol "github.com/tributary-go/tributary/internal/stream"
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -79,7 +80,7 @@ func (s *recordedSource[T]) watch(
 		const none = -1
 		stream, initial := none, map[string]string(nil)
 		switch {
-		case request.SendInitialEvents != nil && *request.SendInitialEvents:
+		case watchlist.Asked(request):
 			initial = map[string]string{}
 		case request.ResourceVersion != "" && request.ResourceVersion != "0":
 			stream = s.recording.begin(Stream{After: request.ResourceVersion})

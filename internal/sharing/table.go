@@ -135,7 +135,7 @@ func (s *site) age(in *common, alone bool) {
 	s.young.become(&table{}, space.emptied())
 }
 
-// forget gives up all values. Who is reading some has them still.
+// forget gives up all values. A decoder that is reading one keeps it.
 func (s *site) forget(in *common) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

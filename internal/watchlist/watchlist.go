@@ -1,5 +1,13 @@
-// Package watchlist knows how a source declares that it does not answer watch lists.
+// Package watchlist tells watch lists from other requests, and knows how a source declares that it
+// does not answer them.
 package watchlist
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Asked reports whether a request asks for the state before the changes (KEP-3157).
+func Asked(request metav1.ListOptions) bool {
+	return request.SendInitialEvents != nil && *request.SendInitialEvents
+}
 
 // Supported reports whether source answers a watch list: a watch that sends the state first
 // (KEP-3157). source is a listwatch.ListerWatcher, or client-go's cache.ListerWatcher. It supports

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
@@ -60,7 +61,7 @@ func needsPast(x *exchange) bool {
 	o := x.Options
 	named := o.ResourceVersion != "" && o.ResourceVersion != "0"
 	if x.Verb == Watch {
-		return named && (o.SendInitialEvents == nil || !*o.SendInitialEvents)
+		return named && !watchlist.Asked(o)
 	}
 	exact := o.ResourceVersionMatch == metav1.ResourceVersionMatchExact || o.ResourceVersionMatch == "" && o.Limit > 0
 	return o.Continue != "" || named && exact

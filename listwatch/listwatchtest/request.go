@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tributary-go/tributary/internal/watchlist"
 	"github.com/tributary-go/tributary/server/apiserver"
 )
 
@@ -43,7 +44,7 @@ type Request struct {
 
 // isWatchList reports whether a watch sends the state first.
 func (r Request) isWatchList() bool {
-	return r.Verb == Watch && r.Options.SendInitialEvents != nil && *r.Options.SendInitialEvents
+	return r.Verb == Watch && watchlist.Asked(r.Options)
 }
 
 // String is one line for messages, such as `watch pods rv=5 fields=spec.nodeName=n1`.

@@ -81,8 +81,8 @@ func parseColumn(text string) column {
 	return c
 }
 
-// valueOf is a cell. One that cannot be made of an object, such as of a metric without its source,
-// is unknown.
+// valueOf returns a cell. It is unknown if the object has nothing to make it of, such as a metric
+// without its source.
 func valueOf(cell *template.Template, obj store.Object, bare bool) any {
 	var b strings.Builder
 	if cell.Execute(&b, obj) != nil {
