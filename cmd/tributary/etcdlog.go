@@ -26,7 +26,7 @@ func etcdLogger(stderr io.Writer, verbosity int, folder string) (logger *zap.Log
 	config := zap.NewProductionEncoderConfig()
 	config.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05")
 	config.CallerKey, config.StacktraceKey = zapcore.OmitKey, zapcore.OmitKey
-	core := zapcore.NewCore(zapcore.NewConsoleEncoder(config), zapcore.Lock(zapcore.AddSync(stderr)), level)
+	core := zapcore.NewCore(zapcore.NewConsoleEncoder(config), zapcore.AddSync(stderr), level)
 	end := lastWords{stderr, folder}
 	logger = zap.New(core, zap.WithFatalHook(end), zap.WithPanicHook(end)).Named("etcd")
 	return logger, func() { level.SetLevel(zapcore.PanicLevel) }

@@ -23,6 +23,8 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	"go.uber.org/zap/zapcore"
 )
 
 // Exit codes.
@@ -91,7 +93,7 @@ func command[O any](parse func(args []string, stderr io.Writer) (O, error),
 			fmt.Fprintf(stderr, "tributary: %v\n", err)
 			return exitUsage
 		}
-		if err := run(ctx, o, stdout, &lines{Writer: stderr}); err != nil {
+		if err := run(ctx, o, stdout, zapcore.Lock(zapcore.AddSync(stderr))); err != nil {
 			fmt.Fprintf(stderr, "tributary: %v\n", err)
 			return exitFailed
 		}

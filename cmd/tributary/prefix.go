@@ -33,11 +33,6 @@ func settlePrefix(ctx context.Context, o options, from origin) (prefix string, e
 	if err != nil || o.readOnly() || o.writeAnyway {
 		return prefix, wrapOrigin(from, err)
 	}
-	if o.prefix == "" && len(o.endpoints) == 0 {
-		if err := checkOldPrefix(ctx, o, from); err != nil {
-			return "", err
-		}
-	}
 	found, err := clusterKey(ctx, from.client, path.Join("/", prefix))
 	if err != nil {
 		return "", wrapOrigin(from, err)
@@ -68,20 +63,6 @@ func defaultPrefix(ctx context.Context, readOnly bool, client *clientv3.Client) 
 		}
 	}
 	return clusterPrefix, nil
-}
-
-// checkOldPrefix refuses a --data in which everything is where earlier versions kept it.
-func checkOldPrefix(ctx context.Context, o options, from origin) error {
-	own, err := firstKey(ctx, from.client, ownPrefix+"/", clientv3.WithPrefix())
-	if own != "" || err != nil {
-		return wrapOrigin(from, err)
-	}
-	old, err := firstKey(ctx, from.client, clusterPrefix+"/", clientv3.WithPrefix())
-	if old == "" || err != nil {
-		return wrapOrigin(from, err)
-	}
-	return fmt.Errorf("--data %s has its objects below %s and none below %s, which is the default: give --etcd-prefix %s, or another --data",
-		o.data, clusterPrefix, ownPrefix, clusterPrefix)
 }
 
 // clusterKey finds a key of kube-apiserver's below a prefix, or below one that contains it.

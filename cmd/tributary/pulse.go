@@ -54,18 +54,6 @@ func (from origin) beat(ctx context.Context, o options, log io.Writer) (p *pulse
 	}
 }
 
-// lines is a writer that several goroutines share.
-type lines struct {
-	mu sync.Mutex
-	io.Writer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.Writer.Write(b)
-}
-
 // run asks until ctx ends.
 func (p *pulse) run(ctx context.Context) {
 	var told, looked time.Time

@@ -2,6 +2,7 @@ package crd
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -25,27 +26,19 @@ type (
 // is converted; a schema that is not structural.
 func Resource(definition *apiextensionsv1.CustomResourceDefinition) (r apiserver.Resource[*document], err error) {
 	d := completed(definition)
-	v, err := stored(d)
-	if err == nil {
-		r, err = describe(d, v)
+	i := slices.IndexFunc(d.Spec.Versions, func(v version) bool { return v.Storage })
+	switch {
+	case i < 0:
+		err = errNoStorage
+	case !d.Spec.Versions[i].Served:
+		err = fmt.Errorf("the version %s is stored and not served: nothing is converted", d.Spec.Versions[i].Name)
+	default:
+		r, err = describe(d, d.Spec.Versions[i])
 	}
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", d.Name, err)
 	}
 	return r, nil
-}
-
-// stored is the version in which objects are stored.
-func stored(d *apiextensionsv1.CustomResourceDefinition) (version, error) {
-	for _, v := range d.Spec.Versions {
-		switch {
-		case v.Storage && v.Served:
-			return v, nil
-		case v.Storage:
-			return v, fmt.Errorf("the version %s is stored and not served: nothing is converted", v.Name)
-		}
-	}
-	return version{}, errNoStorage
 }
 
 func describe(d *apiextensionsv1.CustomResourceDefinition, v version) (r apiserver.Resource[*document], err error) {

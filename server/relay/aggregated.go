@@ -59,7 +59,8 @@ func (r *Relay) mayCopy(resource schema.GroupVersionResource, by owner) error {
 	}
 }
 
-// guard asks, before each list and each watch of a copy, who serves its objects now.
+// guard asks, before each list and each watch of a copy, who serves its objects now, and whether
+// its Go types still have all of their fields.
 type guard struct {
 	http.RoundTripper
 	*kindCopy
@@ -82,14 +83,22 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		g.refuse(refusedFor, err)
 		return nil, err
 	}
-	if !isBuiltin(g.resource) && g.hasChanged(r.Context()) {
-		g.end(ended, errChanged)
-		return nil, errChanged
+	switch {
+	case g.typed && g.relay.upstream.check(r.Context()) == nil && g.relay.upstream.release() > g.relay.minor:
+		err = errNewer
+	case !isBuiltin(g.resource) && g.hasChanged(r.Context()):
+		err = errChanged
+	default:
+		return g.RoundTripper.RoundTrip(r)
 	}
-	return g.RoundTripper.RoundTrip(r)
+	g.end(ended, err)
+	return nil, err
 }
 
-var errChanged = errors.New("its definition has another kind or scope now")
+var (
+	errChanged = errors.New("its definition has another kind or scope now")
+	errNewer   = errors.New("the upstream is of a later release than the relay's Go types")
+)
 
 // hasChanged reports whether discovery has another kind or scope than a copy. No answer is no
 // proof.

@@ -71,9 +71,6 @@ func (r *Relay) startLocked(k *kind) (*kindCopy, error) {
 		c.stop()
 		return nil, errClosed
 	}
-	if !r.following {
-		r.following = r.work.Go(r.followRelease)
-	}
 	c.idle = time.AfterFunc(r.linger, c.endIfUnused)
 	r.copies[k.resource] = c
 	return c, nil

@@ -339,6 +339,30 @@ func TestNewerUpstreamsAreReadAsDocuments(t *testing.T) {
 	}
 }
 
+// TestAnUpgradedUpstreamIsReadAsDocuments: a copy in Go types ends when its watch begins anew at a
+// server of a later release.
+func TestAnUpgradedUpstreamIsReadAsDocuments(t *testing.T) {
+	g := newRig(t, relay.WithTypesOf(36))
+	g.upstream.createPods(t, pod("ns", "a", "node"))
+	g.upstream.answers(g.upstream.withNewField)
+	list := g.url + "/api/v1/namespaces/ns/pods"
+	require.NotContains(t, get(t, list).body, "fieldOfTomorrow")
+	g.upstream.down()
+	g.upstream.answers(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/version" {
+			return g.upstream.withNewField(w, r)
+		}
+		_, _ = io.WriteString(w, `{"major":"1","minor":"37"}`)
+		return true
+	})
+	g.upstream.up(t)
+	require.Eventually(t, func() bool {
+		answer := get(t, list)
+		return answer.code == http.StatusOK && strings.Contains(answer.body, "fieldOfTomorrow")
+	}, time.Minute, 10*time.Millisecond)
+	require.Equal(t, []string{"pods"}, g.copies())
+}
+
 // withNewField is an upstream whose pods have a field that no Go type has.
 func (u *upstream) withNewField(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/pods") || strings.Contains(r.Header.Get("Accept"), "as=") {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/internal/entrance"
 )
@@ -29,19 +28,15 @@ type Relay struct {
 	reads    http.Handler  // behind the access control
 	answered atomic.Uint64 // requests
 
-	mu        sync.Mutex // guards the next fields, and those of copies that say so
-	copies    map[schema.GroupVersionResource]*kindCopy
-	endings   map[schema.GroupVersionResource]<-chan struct{} // closed with the newest that ended
-	refusals  map[schema.GroupVersionResource]uncopied
-	following bool // followRelease runs
-	work      entrance.Entrance
+	mu       sync.Mutex // guards the next fields, and those of copies that say so
+	copies   map[schema.GroupVersionResource]*kindCopy
+	endings  map[schema.GroupVersionResource]<-chan struct{} // closed with the newest that ended
+	refusals map[schema.GroupVersionResource]uncopied
+	work     entrance.Entrance
 
 	over   context.Context // ends with Shutdown
 	finish context.CancelFunc
 }
-
-// releaseEvery is how often the upstream is asked for its release.
-const releaseEvery = time.Minute
 
 // Open is the access control that lets every client read whatever the relay can read. It is for
 // tests, and for a relay that only friends can reach.
@@ -111,7 +106,7 @@ func (r *Relay) route(w http.ResponseWriter, req *http.Request) {
 		apiserver.RespondError(w, err)
 		return
 	}
-	if isHealthCheck(req.URL.Path) {
+	if apiserver.IsHealthCheck(req) {
 		r.edge.ServeHTTP(w, req)
 		return
 	}
@@ -213,26 +208,6 @@ func (r *Relay) kindOf(ctx context.Context, resource schema.GroupVersionResource
 	return newKind(resource, found, release > 0 && release <= r.minor)
 }
 
-// followRelease ends the copies whose Go types may lack fields, once the upstream is of a later
-// release.
-func (r *Relay) followRelease() {
-	for pace.Sleep(r.over, releaseEvery) {
-		if r.upstream.check(r.over) == nil && r.upstream.release() > r.minor {
-			r.endTyped()
-		}
-	}
-}
-
-func (r *Relay) endTyped() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, c := range r.copies {
-		if c.typed {
-			c.endLocked(ended, errors.New("the upstream is of a later release than the relay's Go types"))
-		}
-	}
-}
-
 // scope is the scope of a resource; all of it if there are none.
 func (r *Relay) scope(resource schema.GroupResource) (s Scope, ok bool) {
 	for _, s := range r.scopes {
@@ -279,11 +254,3 @@ var errClosed = func() error {
 	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
 	return err
 }()
-
-func isHealthCheck(path string) bool {
-	switch path {
-	case "/healthz", "/livez", "/readyz":
-		return true
-	}
-	return false
-}

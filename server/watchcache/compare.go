@@ -37,45 +37,16 @@ type lister interface {
 	contents(ctx context.Context, options metav1.ListOptions) (objects iter.Seq2[metav1.Object, error], resourceVersion func() string)
 }
 
-// wish is a state of the upstream for which readers wait.
-type wish struct {
-	exact   uint64 // its version; zero: the newest state
-	readers int    // guarded by the proof's mu
-}
-
-// compareFor has the copy compared with the upstream, at an exact version or at its newest if that
-// is zero, until leave is called. It does nothing if a list of the upstream is not worth its cost.
-func (p *proof[T]) compareFor(exact uint64) (leave func()) {
+// compare has the copy compared with the upstream until leave is called. It does nothing if a list
+// of the upstream is not worth its cost.
+func (p *proof[T]) compare() (leave func()) {
 	if _, ok := p.upstream.(lister); !ok || p.cache.Snapshot().Len() > mostCompared {
 		return func() {}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := slices.IndexFunc(p.wishes, func(w *wish) bool { return w.exact == exact })
-	if i < 0 {
-		i = len(p.wishes)
-		p.wishes = append(p.wishes, &wish{exact: exact})
-	}
-	own := p.wishes[i]
-	own.readers++
-	stop := p.comparing.join(p.compareAll)
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if own.readers--; own.readers == 0 {
-			p.drop(own)
-		}
-		stop()
-	}
+	return p.comparing.join(p.compareAll)
 }
 
-// drop ends the lists for a wish; mu is held.
-func (p *proof[T]) drop(w *wish) {
-	p.wishes = slices.DeleteFunc(p.wishes, func(other *wish) bool { return other == w })
-}
-
-// compareAll compares the copy with the upstream for as long as readers wait. An exact list that
-// fails is not made again: its readers wait for a bookmark.
+// compareAll compares the copy with the upstream for as long as readers wait.
 func (p *proof[T]) compareAll(ctx context.Context) {
 	for pause := compareDelay; ; {
 		p.mu.Lock()
@@ -84,65 +55,38 @@ func (p *proof[T]) compareAll(ctx context.Context) {
 		if !pace.Sleep(ctx, pause) {
 			return
 		}
-		pause = askEvery
-		w, options := p.listable(ctx)
-		if w == nil {
+		version, ahead := p.ahead(ctx)
+		if pause = askEvery; !ahead {
 			continue
 		}
 		began := time.Now()
-		listed, err := p.inventory(ctx, options)
+		listed, err := p.inventory(ctx, version)
 		p.mu.Lock()
 		p.compareAt = time.Now().Add(comparePause * time.Since(began))
-		if err != nil && w.exact > 0 { // the upstream may have forgotten it
-			p.drop(w)
-		}
 		p.mu.Unlock()
 		switch {
-		case err != nil && w.exact == 0:
-			pause = askAgain
 		case err != nil:
+			pause = askAgain
 		case p.cache.settle(ctx, listed):
 			pause = compareDelay
 		}
 	}
 }
 
-// listable is the first wish that a list can fulfil, with the options of the list. Readers may wait
-// for a version that was never written.
-func (p *proof[T]) listable(ctx context.Context) (*wish, metav1.ListOptions) {
-	now, err := p.cache.latest()
-	if err != nil {
-		return nil, metav1.ListOptions{}
+// ahead is the newest version that the upstream has told, and whether it is newer than the newest
+// state that is known. Readers may wait for a version that was never written.
+func (p *proof[T]) ahead(ctx context.Context) (version uint64, ahead bool) {
+	if version = p.toldLast(); !p.cache.shows(version) {
+		return version, true
 	}
-	w, options := p.take(now.version)
-	if w == nil {
-		if _, err = p.newest(ctx); err == nil {
-			w, options = p.take(now.version)
-		}
-	}
-	return w, options
+	version, err := p.newest(ctx)
+	return version, err == nil && !p.cache.shows(version)
 }
 
-// take moves the first wish that a list can fulfil to the end; the copy is at version.
-func (p *proof[T]) take(version uint64) (*wish, metav1.ListOptions) {
+func (p *proof[T]) toldLast() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, w := range p.wishes {
-		options := metav1.ListOptions{
-			ResourceVersion: formatVersion(p.told), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
-		}
-		least := version + 1
-		if w.exact > 0 {
-			options.ResourceVersion, options.ResourceVersionMatch = formatVersion(w.exact), metav1.ResourceVersionMatchExact
-			least = w.exact
-		}
-		if p.told >= least {
-			p.drop(w)
-			p.wishes = append(p.wishes, w)
-			return w, options
-		}
-	}
-	return nil, metav1.ListOptions{}
+	return p.told
 }
 
 // inventory is a list of the upstream, beside a cache.
@@ -161,8 +105,8 @@ type identity struct {
 
 func identityOf(obj metav1.Object) identity { return identity{obj.GetUID(), obj.GetResourceVersion()} }
 
-// inventory lists the upstream's content.
-func (p *proof[T]) inventory(ctx context.Context, options metav1.ListOptions) (inventory, error) {
+// inventory lists the upstream's content, no older than version: the upstream has it in its cache.
+func (p *proof[T]) inventory(ctx context.Context, version uint64) (inventory, error) {
 	c := p.cache
 	listed := inventory{lists: c.lists.Load(), missing: map[string]identity{}}
 	now, err := c.copied()
@@ -171,7 +115,9 @@ func (p *proof[T]) inventory(ctx context.Context, options metav1.ListOptions) (i
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	objects, at := p.upstream.(lister).contents(ctx, options)
+	objects, at := p.upstream.(lister).contents(ctx, metav1.ListOptions{
+		ResourceVersion: formatVersion(version), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	})
 	for obj, err := range objects {
 		switch {
 		case undecodable(err): // it is in no copy either

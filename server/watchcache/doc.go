@@ -28,7 +28,7 @@
 //
 //  1. A watcher sees every change after its position, once, in order, or gets one error and ends:
 //     410 Expired once it has fallen out of the window (TestStreamsAreTheHistory). The window is
-//     bounded in events, bytes and age ([WithWindow], [WithWindowBytes], [WithWindowAge];
+//     bounded in events, bytes and age ([WithWindow], [WithWindowBytes];
 //     TestWindowFollowsTheRate, TestLargeObjectsInTwoFormats).
 //  2. The events of a watcher, applied in order, are the state that its selectors keep. An object
 //     that stops to match is Deleted, an object that starts to match is Added
@@ -48,9 +48,9 @@
 //     (TestTheBacklogOfOneIsNotTheLossOfAnother, TestListsOfSlowWatchersAreBounded). No more are
 //     cut than these bytes ask for (TestNoMoreAreCutThanTheBytesAskFor).
 //  7. With [WithUpstream], a read that names no version shows every write that the upstream had
-//     made before (TestReadsWithoutAVersionAreProvenFresh), and the version of another collection,
-//     exact or not, needs no event (TestComparedStatesAreTheTruth). Without, it shows the present
-//     copy. [Cache.Proof] tells which, and since when the upstream fails to answer
+//     made before (TestReadsWithoutAVersionAreProvenFresh), and the version of another collection
+//     needs no event (TestComparedStatesAreTheTruth). Without, it shows the present copy.
+//     [Cache.Proof] tells which, and since when the upstream fails to answer
 //     (TestProofTellsOfItsFailure).
 //  8. A watcher that has ended leaves nothing behind (TestWatchersLeaveNothingBehind,
 //     TestVisitsLeaveNothingBehind), and takes nothing from others (TestAParkedWatcherIsClosed).

@@ -54,7 +54,7 @@ func (c *Cache[T]) fresh(ctx context.Context) (now view[T], err error) {
 		}
 		if ends, patient := ctx.Deadline(); patient && apierrors.IsTimeout(err) {
 			late := err // it says what has been waited for
-			if now, err = c.await(ctx, time.Until(ends), version, 0, c.latest); errors.Is(err, context.DeadlineExceeded) {
+			if now, err = c.await(ctx, time.Until(ends), version, c.latest); errors.Is(err, context.DeadlineExceeded) {
 				err = late
 			}
 		}
@@ -76,19 +76,19 @@ func notAgain(err error) error {
 // notOlderThan is the present state once it is known to be that of version or of a later one. It
 // waits a while for that, then fails with 504.
 func (c *Cache[T]) notOlderThan(ctx context.Context, version uint64) (view[T], error) {
-	return c.await(ctx, c.config.freshWait, version, 0, c.latest)
+	return c.await(ctx, c.config.freshWait, version, c.latest)
 }
 
 // await returns what look sees once it has reached version. It waits so long for that, then fails
-// with 504. See [proof.compareFor] for exact.
-func (c *Cache[T]) await(ctx context.Context, wait time.Duration, version, exact uint64, look func() (view[T], error)) (view[T], error) {
+// with 504.
+func (c *Cache[T]) await(ctx context.Context, wait time.Duration, version uint64, look func() (view[T], error)) (view[T], error) {
 	now, err := look()
 	if err != nil || now.version >= version {
 		return now, err
 	}
 	defer c.stats.waitedFor(time.Now())
 	if c.proof != nil {
-		defer c.proof.compareFor(exact)()
+		defer c.proof.compare()()
 		defer c.proof.seeking.join(c.proof.askForProgress)()
 	}
 	within, cancel := context.WithTimeout(ctx, wait)
@@ -146,7 +146,6 @@ type proof[T store.Object] struct {
 	next      *question     // of later readers, for whom the answer to asking may be too old
 	told      uint64        // the newest version that the upstream has told
 	took      time.Duration // the newest question, with or without an answer
-	wishes    []*wish       // the states for which readers wait, the latest listed last
 	compareAt time.Time     // when the content may be asked for again
 	askedAt   time.Time     // when the newest question was asked that has ended
 	unheard   failure       // of the questions

@@ -16,7 +16,6 @@ type Option func(*config)
 type config struct {
 	window           int
 	windowBytes      int64
-	windowAge        time.Duration
 	listBytes        int64
 	bookmarkInterval time.Duration
 	bookmarkFirst    bool
@@ -31,8 +30,6 @@ func newConfig(options []Option) (config, error) {
 		window: 100 << 10,
 		// Some thousand changes of usual pods.
 		windowBytes: 48 << 20,
-		// What the API server's window is sized for: longer than a client takes to come back.
-		windowAge: 75 * time.Second,
 		// Some ten thousand usual pods in JSON and in protobuf.
 		listBytes: 128 << 20,
 		// As the API server does.
@@ -52,9 +49,6 @@ func (c config) validate() error {
 	if c.windowBytes < 1 {
 		return fmt.Errorf("watchcache: WithWindowBytes(%d): a window holds more than nothing", c.windowBytes)
 	}
-	if c.windowAge < 0 {
-		return fmt.Errorf("watchcache: WithWindowAge(%s): an age is not negative", c.windowAge)
-	}
 	if c.listBytes < 0 {
 		return fmt.Errorf("watchcache: WithListBytes(%d): a bound is not negative", c.listBytes)
 	}
@@ -72,14 +66,11 @@ func (c config) validate() error {
 
 // WithWindow sets how many events a collection remembers at most. A watcher that falls further
 // behind gets a 410 Expired error and must list again. Only the events that its selection sees
-// count. The default is 102,400; [WithWindowAge] and [WithWindowBytes] say how many events there
-// are.
+// count. The default is 102,400.
+//
+// The window grows and shrinks with the rate of writes: events are remembered for 75 seconds, as by
+// the API server, and the newest 1,024 for longer.
 func WithWindow(events int) Option { return func(c *config) { c.window = events } }
-
-// WithWindowAge sets how long events are remembered, as far as [WithWindow] and [WithWindowBytes]
-// allow: the window grows and shrinks with the rate of writes. The newest 1,024 events are older in
-// a quiet collection. The default is 75 seconds, as the API server has it.
-func WithWindowAge(d time.Duration) Option { return func(c *config) { c.windowAge = d } }
 
 // WithWindowBytes bounds what a collection keeps beside its present objects, in bytes: half of it
 // for the old versions of objects in the window, a quarter for encoded events, and a quarter for

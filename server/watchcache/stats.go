@@ -33,7 +33,7 @@ type cause uint8
 const (
 	overCount cause = iota // it has more changes to read than [WithWindow] permits
 	overBytes              // they weigh more than its share of [WithWindowBytes]
-	overAge                // the oldest is older than [WithWindowAge]
+	overAge                // the oldest is older than the window's age
 	relisted               // a relist has skipped changes that were to be told
 	expired                // by [Cache.Expire] or [Cache.Compact]
 	tooLate                // it began at a version that is forgotten

@@ -39,9 +39,8 @@ type Upstream interface {
 // that of a LIST of one object, at the latest version.
 //
 // A collection of up to 20,000 objects is proven fresh by a LIST of all: if the copy holds the same
-// objects at the same versions, it is complete up to the version of the list. An exact list at a
-// version that the copy has not reached is proven by such a LIST at that version. These lists take
-// a tenth of the time at most. Progress is a watch of some seconds, which ends with its first
+// objects at the same versions, it is complete up to the version of the list. These lists take a
+// tenth of the time at most. Progress is a watch of some seconds, which ends with its first
 // bookmark: API servers send a bookmark two seconds before the timeout, so that the proof for a
 // larger collection without changes takes one to two seconds.
 func ServerOf[T store.Object](lw listwatch.ListerWatcher[T]) Upstream { return server[T]{lw} }

@@ -78,7 +78,7 @@ func (c *Cache[T]) present() store.Snapshot[T] {
 // exactly is the state at version: known by comparison, or the present without the changes since.
 // It fails with 410 if the window no longer knows them.
 func (c *Cache[T]) exactly(ctx context.Context, version uint64) (view[T], error) {
-	now, err := c.await(ctx, c.config.freshWait, version, version, func() (view[T], error) {
+	now, err := c.await(ctx, c.config.freshWait, version, func() (view[T], error) {
 		if compared, ok := c.compared(version); ok {
 			return compared, nil
 		}

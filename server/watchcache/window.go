@@ -34,8 +34,11 @@ const mostGaps = 64
 type limits struct {
 	events int
 	bytes  int64
-	age    time.Duration
 }
+
+// windowAge is how long changes stay, as far as events and bytes allow. The API server sizes its
+// window for that: it is longer than a client takes to come back.
+const windowAge = 75 * time.Second
 
 // alwaysKept is the number of changes that stay at any age, as far as events and bytes allow: a
 // quiet collection remembers more than its last minute.
@@ -44,7 +47,7 @@ const alwaysKept = 1024
 func newWindow[T store.Object](c config) window[T] {
 	return window[T]{
 		Shared:  ring.NewShared[change[T]](),
-		limits:  limits{events: c.window, bytes: c.windowBytes / 2, age: c.windowAge},
+		limits:  limits{events: c.window, bytes: c.windowBytes / 2},
 		backlog: backlog[T]{most: c.windowBytes / 4},
 	}
 }
@@ -72,7 +75,7 @@ func (w *window[T]) outOfBounds(now time.Duration) (why cause, over bool) {
 	case w.bytes > w.limits.bytes:
 		return overBytes, true
 	}
-	return overAge, w.Len() > alwaysKept && now-w.At(w.First()).at > w.limits.age
+	return overAge, w.Len() > alwaysKept && now-w.At(w.First()).at > windowAge
 }
 
 // drop forgets the oldest change. Histories with a reader that has still to read it keep it.
