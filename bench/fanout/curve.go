@@ -10,7 +10,6 @@ import (
 // measureCurve prints the rows by node with 8 writes in flight, and plots them over the number of
 // watchers.
 func measureCurve(ctx context.Context, s harness.Settings, pods int, path string) {
-	libraries := (load{}).libraries()
 	grown := make([][]harness.Figures, len(libraries)) // per library, per count
 	table.Begin("")
 	for _, watchers := range counts {
@@ -23,7 +22,7 @@ func measureCurve(ctx context.Context, s harness.Settings, pods int, path string
 		{"events/s", "events/wall"}, {"user CPU per event, us", "user*1e6/deliveries"}, {"p99, us", "p99"},
 	} {
 		p := chart.Panel{X: "watchers", Y: axis.label, At: counts, Least: 0.1}
-		for i, color := range []chart.Color{chart.Vermilion, chart.Blue, chart.Green} {
+		for i, color := range []chart.Color{chart.Vermilion, chart.Blue} {
 			p.Lines = append(p.Lines, chart.LineOf(names[libraries[i]], color, grown[i], axis.figure))
 		}
 		row = append(row, p)

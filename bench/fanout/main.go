@@ -19,7 +19,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"slices"
 
 	"github.com/tributary-go/tributary/bench/harness"
 )
@@ -75,16 +74,7 @@ func (l load) String() string {
 var libraries = []string{"cacher", "tributary"}
 
 // names are those of the libraries in tables.
-var names = map[string]string{"cacher": "API server", "tributary": "ours", "polled": "ours, polled"}
-
-// libraries are those that a row has. Without goroutines of their own, watchers of one node or of
-// everything are the same load as with them.
-func (l load) libraries() []string {
-	if l.Rate > 0 || l.Initial {
-		return libraries
-	}
-	return append(slices.Clone(libraries), "polled")
-}
+var names = map[string]string{"cacher": "API server", "tributary": "ours"}
 
 var (
 	events      = flag.Int("events", 400_000, "events of a row by node")
@@ -175,7 +165,6 @@ var table = harness.Table{Lead: "load | cache", Columns: []harness.Column{
 
 // measureAll measures a load with all libraries by turns, prints the rows, and returns the medians.
 func (l load) measureAll(ctx context.Context, s harness.Settings) (medians []harness.Figures) {
-	libraries := l.libraries()
 	harness.Within(l, func() {
 		medians = harness.ByTurns(s.Repeat, libraries, func(library string) harness.Figures {
 			l.Library = library

@@ -41,9 +41,6 @@ func newSubject(ctx context.Context, library string, pods []*corev1.Pod, version
 	}
 	c := harness.Must(watchcache.NewCache(watchcache.Pods(), options...))
 	harness.Check(c.Replace(store.Items(pods...), store.At(version)))
-	if library == "polled" {
-		return newPolled(ours{c})
-	}
 	return ours{c}
 }
 

@@ -147,7 +147,7 @@ func (f *follower) reconcile(ctx context.Context, name string) (again bool, err 
 	case d.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(d, apiextensionsv1.CustomResourceCleanupFinalizer):
 		return f.end(ctx, d)
 	}
-	next := crd.Accept(d, f.others())
+	next := crd.Accept(d, f.site.definitions.Snapshot().Sorted())
 	if !established && apihelpers.IsCRDConditionFalse(next, apiextensionsv1.NamesAccepted) {
 		return false, f.write(d, next)
 	}
@@ -157,14 +157,6 @@ func (f *follower) reconcile(ctx context.Context, name string) (again bool, err 
 		crd.SetCondition(next, apiextensionsv1.Established, false, "NotServed", err.Error())
 	}
 	return false, errors.Join(err, f.write(d, next))
-}
-
-func (f *follower) others() []*definition {
-	var all []*definition
-	for _, d := range f.site.definitions.Snapshot().All() {
-		all = append(all, d)
-	}
-	return all
 }
 
 // write stores the status and the finalizers of a definition. If somebody else was faster, an event

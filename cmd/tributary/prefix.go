@@ -30,25 +30,18 @@ func settlePrefix(ctx context.Context, o options, from origin) (prefix string, e
 	if prefix = o.prefix; prefix == "" {
 		prefix, err = defaultPrefix(ctx, o.readOnly(), from.client)
 	}
-	if err != nil || o.readOnly() || o.writeAnyway {
-		return prefix, wrapOrigin(from, err)
+	found := ""
+	if err == nil && !o.readOnly() && !o.writeAnyway {
+		found, err = clusterKey(ctx, from.client, path.Join("/", prefix))
 	}
-	found, err := clusterKey(ctx, from.client, path.Join("/", prefix))
 	if err != nil {
-		return "", wrapOrigin(from, err)
+		return "", fmt.Errorf("%s: %w", from.name, err)
 	}
 	if found != "" {
 		return "", fmt.Errorf("%s has the key %s, as a Kubernetes cluster's own etcd has: a write that kube-apiserver has not checked can break the cluster. "+
 			"Read it with --registry; or take another --etcd-prefix, such as %s; or give --write-anyway", from.name, found, ownPrefix)
 	}
 	return prefix, nil
-}
-
-func wrapOrigin(from origin, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", from.name, err)
 }
 
 // defaultPrefix is that of a cluster if nothing is written, unless there is only ours.

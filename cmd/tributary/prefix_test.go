@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"path/filepath"
 	"strings"
@@ -65,22 +64,4 @@ func TestNoWriteIntoACluster(t *testing.T) {
 	anyway := launch(t, "--etcd", origin.etcd, "--resource", "pods", "--etcd-prefix", "/registry", "--write-anyway")
 	_, err = anyway.client().CoreV1().Pods("default").Create(t.Context(), pod("web"), metav1.CreateOptions{})
 	require.NoError(t, err)
-}
-
-// TestDataOfAnotherPrefix: objects that are below the former default are not hidden by the new one.
-func TestDataOfAnotherPrefix(t *testing.T) {
-	data := filepath.Join(t.TempDir(), "data")
-	p := launch(t, "--data", data, "--resource", "pods", "--etcd-prefix", "/registry")
-	_, err := p.client().CoreV1().Pods("default").Create(t.Context(), pod("web"), metav1.CreateOptions{})
-	require.NoError(t, err)
-	p.kill()
-	var stderr strings.Builder
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	require.Equal(t, exitFailed, run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--data", data}, io.Discard, &stderr))
-	require.Contains(t, stderr.String(), "give --etcd-prefix /registry")
-	again := launch(t, "--data", data, "--resource", "pods", "--etcd-prefix", "/registry")
-	list, err := again.client().CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	require.Len(t, list.Items, 1)
 }

@@ -3,8 +3,6 @@ package builtin
 import (
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/tributary-go/tributary/server/apiserver"
 	"github.com/tributary-go/tributary/server/collection"
 	"github.com/tributary-go/tributary/server/watchcache"
@@ -28,27 +26,9 @@ func typedKind[T store.Object](k watchcache.Kind[store.Object]) watchcache.Kind[
 	return t
 }
 
-// typedRules has the rules that the rows of this package use.
 func typedRules[T store.Object](r collection.Rules[store.Object]) collection.Rules[T] {
-	t := collection.Rules[T]{
-		BuiltIn: r.BuiltIn, UnconditionalUpdate: r.UnconditionalUpdate, Generation: r.Generation, ValidName: r.ValidName,
-		CreateStatus: r.CreateStatus, ReturnDeleted: r.ReturnDeleted, Dependents: r.Dependents, Scale: r.Scale, Versions: r.Versions,
-	}
-	if fill := r.Default; fill != nil {
-		t.Default = func(obj T) { fill(obj) }
-	}
-	if complete := r.Complete; complete != nil {
-		t.Complete = func(obj, stored T) { complete(obj, untyped(stored)) }
-	}
-	if validate := r.Validate; validate != nil {
-		t.Validate = func(obj, stored T) field.ErrorList { return validate(obj, untyped(stored)) }
-	}
-	if note := r.Delete; note != nil {
-		t.Delete = func(obj T) { note(obj) }
-	}
-	if held := r.Held; held != nil {
-		t.Held = func(obj T) bool { return held(obj) }
-	}
+	t := collection.RulesAs(r, untyped[T], func(obj T, change func(store.Object)) { change(obj) })
+	t.ReturnDeleted, t.Dependents, t.Scale = r.ReturnDeleted, r.Dependents, r.Scale
 	return t
 }
 

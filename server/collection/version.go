@@ -40,33 +40,39 @@ func (c *Collection[T]) In(v Version) (*Collection[store.Object], error) {
 
 // rulesIn are the rules of a collection for objects of a version.
 func rulesIn[T store.Object](c *Collection[T], v Version) Rules[store.Object] {
-	of := c.rules
-	r := Rules[store.Object]{
+	r := RulesAs(c.rules, func(obj store.Object) T { return storedAs[T](v, obj) },
+		func(obj store.Object, change func(T)) { edit(v, obj, change) })
+	r.stored = c.Kind().GroupVersionKind()
+	r.keepStatus = func(next, stored store.Object) {
+		edit(v, next, func(next T) { object.Status.Move(next, storedAs[T](v, stored)) })
+	}
+	return r
+}
+
+// RulesAs are rules of objects in one Go type for the same objects in another one. as returns an
+// object in the type of the rules, or nothing for nothing; edit has a change made to an object.
+func RulesAs[A, B store.Object](of Rules[A], as func(B) A, edit func(obj B, change func(A))) Rules[B] {
+	r := Rules[B]{
 		BuiltIn: of.BuiltIn, UnconditionalUpdate: of.UnconditionalUpdate, Generation: of.Generation, ValidName: of.ValidName,
 		PlainFinalizers: of.PlainFinalizers, CreateStatus: of.CreateStatus, PlainStatus: of.PlainStatus, Versions: of.Versions,
-		stored: c.Kind().GroupVersionKind(),
-		keepStatus: func(next, stored store.Object) {
-			edit(v, next, func(next T) { object.Status.Move(next, storedAs[T](v, stored)) })
-		},
 	}
 	if of.Default != nil {
-		r.Default = func(obj store.Object) { edit(v, obj, of.Default) }
+		r.Default = func(obj B) { edit(obj, of.Default) }
 	}
 	if of.Complete != nil {
-		r.Complete = func(obj, stored store.Object) {
-			edit(v, obj, func(obj T) { of.Complete(obj, storedAs[T](v, stored)) })
-		}
+		r.Complete = func(obj, stored B) { edit(obj, func(obj A) { of.Complete(obj, as(stored)) }) }
 	}
 	if of.Validate != nil {
-		r.Validate = func(obj, stored store.Object) field.ErrorList {
-			return of.Validate(storedAs[T](v, obj), storedAs[T](v, stored))
-		}
+		r.Validate = func(obj, stored B) field.ErrorList { return of.Validate(as(obj), as(stored)) }
 	}
 	if of.Create != nil {
-		r.Create = func(obj store.Object) error { return of.Create(storedAs[T](v, obj)) }
+		r.Create = func(obj B) error { return of.Create(as(obj)) }
+	}
+	if of.Delete != nil {
+		r.Delete = func(obj B) { edit(obj, of.Delete) }
 	}
 	if of.Held != nil {
-		r.Held = func(obj store.Object) bool { return of.Held(storedAs[T](v, obj)) }
+		r.Held = func(obj B) bool { return of.Held(as(obj)) }
 	}
 	return r
 }

@@ -60,7 +60,7 @@ func (r *Relay) mayCopy(resource schema.GroupVersionResource, by owner) error {
 }
 
 // guard asks, before each list and each watch of a copy, who serves its objects now, and whether
-// its Go types still have all of their fields.
+// it is still a copy of them: of their kind and scope, and with all of their fields.
 type guard struct {
 	http.RoundTripper
 	*kindCopy
@@ -83,34 +83,38 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		g.refuse(refusedFor, err)
 		return nil, err
 	}
-	switch {
-	case g.typed && g.relay.upstream.check(r.Context()) == nil && g.relay.upstream.release() > g.relay.minor:
+	if g.typed && g.relay.upstream.check(r.Context()) == nil && g.relay.upstream.release() > g.relay.minor {
 		err = errNewer
-	case !isBuiltin(g.resource) && g.hasChanged(r.Context()):
-		err = errChanged
-	default:
-		return g.RoundTripper.RoundTrip(r)
+	} else if !isBuiltin(g.resource) {
+		err = g.outdated(r.Context())
 	}
-	g.end(ended, err)
-	return nil, err
+	if err != nil {
+		g.end(ended, err)
+		return nil, err
+	}
+	return g.RoundTripper.RoundTrip(r)
 }
 
 var (
+	errGone    = errors.New("the upstream serves it no more")
 	errChanged = errors.New("its definition has another kind or scope now")
 	errNewer   = errors.New("the upstream is of a later release than the relay's Go types")
 )
 
-// hasChanged reports whether discovery has another kind or scope than a copy. No answer is no
-// proof.
-func (c *kindCopy) hasChanged(ctx context.Context) bool {
+// outdated is how discovery differs from a copy. No answer is no proof.
+func (c *kindCopy) outdated(ctx context.Context) error {
 	var list metav1.APIResourceList
-	if c.relay.upstream.get(ctx, groupVersionPath(c.resource.GroupVersion()), &list) != nil {
-		return false
+	gv := c.resource.GroupVersion()
+	if err := c.relay.upstream.get(ctx, groupVersionPath(gv), &list); err != nil && !apierrors.IsNotFound(err) {
+		return nil
 	}
 	now, found := (&answer{kinds: list.APIResources}).find(c.resource)
-	if !found || now.Kind == c.Kind && now.Namespaced == c.Namespaced {
-		return false
+	if found && now.Kind == c.Kind && now.Namespaced == c.Namespaced {
+		return nil
 	}
-	c.relay.upstream.forget(c.resource.GroupVersion())
-	return true
+	c.relay.upstream.forget(gv)
+	if !found {
+		return errGone
+	}
+	return errChanged
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // Check asks the upstream whether the resources of [Only] and [Aggregated] exist and can be copied
-// as they are written. An error says what to write. It returns nil if the upstream does not answer:
-// copies say later what is wrong.
+// as they are written. An error names the resource that may be meant. It returns nil if the
+// upstream does not answer: the log has the fault once a copy is asked for.
 func (r *Relay) Check(ctx context.Context) error {
 	if len(r.scopes) == 0 && len(r.aggregated) == 0 {
 		return nil

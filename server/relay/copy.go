@@ -299,16 +299,8 @@ func (c *kindCopy) note(class reflector.Class) {
 	case c.phase == starting:
 		c.refuseLocked(pause, fmt.Errorf("the upstream's list cannot be copied (%s)", class))
 	case unfit(class): // the copy heals, or stays marked
-	case class == reflector.NotFound:
-		c.relay.work.Go(c.endIfGone)
 	case refuses(status.Class) && time.Since(status.Since) >= refusalPatience:
 		c.refuseLocked(pause, fmt.Errorf("the upstream refuses the relay's watch (%s)", class))
-	}
-}
-
-func (c *kindCopy) endIfGone() {
-	if c.relay.upstream.gone(c.resource) {
-		c.end(ended, errors.New("the upstream serves it no more"))
 	}
 }
 

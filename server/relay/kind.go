@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
@@ -51,18 +52,11 @@ type filler struct {
 
 // answers reports whether a copy can answer a read as the upstream does.
 func (k *kind) answers(r read) bool {
-	if r.asTable && !k.columns {
-		return false
-	}
 	if r.options.FieldSelector == nil {
-		return true
+		return k.columns || !r.asTable
 	}
-	for _, field := range r.options.FieldSelector.Requirements() {
-		if !k.fields.Has(field.Field) {
-			return false
-		}
-	}
-	return true
+	unknown := func(r fields.Requirement) bool { return !k.fields.Has(r.Field) }
+	return (k.columns || !r.asTable) && !slices.ContainsFunc(r.options.FieldSelector.Requirements(), unknown)
 }
 
 // newKind describes a resource. typed says that the Go types of built-in kinds have all fields.

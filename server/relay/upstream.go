@@ -187,18 +187,6 @@ func groupVersionPath(gv schema.GroupVersion) string {
 	return "/apis/" + gv.String()
 }
 
-// gone asks discovery whether a resource is served no more. No answer is no proof.
-func (u *upstream) gone(resource schema.GroupVersionResource) bool {
-	u.forget(resource.GroupVersion())
-	a := u.ask(resource)
-	if a == nil {
-		return false
-	}
-	<-a.done // within askPatience
-	_, found := a.find(resource)
-	return !found && (a.err == nil && !a.at.IsZero() || apierrors.IsNotFound(a.err))
-}
-
 // readable reports whether a kind can be copied.
 func readable(kind metav1.APIResource) bool {
 	return slices.Contains(kind.Verbs, "list") && slices.Contains(kind.Verbs, "watch")

@@ -76,17 +76,14 @@ func (p *proof[T]) compareAll(ctx context.Context) {
 // ahead is the newest version that the upstream has told, and whether it is newer than the newest
 // state that is known. Readers may wait for a version that was never written.
 func (p *proof[T]) ahead(ctx context.Context) (version uint64, ahead bool) {
-	if version = p.toldLast(); !p.cache.shows(version) {
+	p.mu.Lock()
+	version = p.told
+	p.mu.Unlock()
+	if !p.cache.shows(version) {
 		return version, true
 	}
 	version, err := p.newest(ctx)
 	return version, err == nil && !p.cache.shows(version)
-}
-
-func (p *proof[T]) toldLast() uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.told
 }
 
 // inventory is a list of the upstream, beside a cache.

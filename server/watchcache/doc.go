@@ -79,8 +79,7 @@
 //
 // The window keeps the old version of each object that it has a change of, and the encodings that
 // readers asked for, within [WithWindowBytes]. A waiting watcher costs 2 KB and a stack of 4 KB.
-// While it reads events, it has 1 KB more, or 15 KB for a burst. A watcher that waits by
-// [Watcher.Poll] has no goroutine, and costs 1.1 KB.
+// While it reads events, it has 1 KB more, or 15 KB for a burst.
 //
 // Lists and initial events of the whole collection share the order of a state, at eight bytes per
 // object, and its encodings, within [WithListBytes] (TestListsShareEncodings). The next state takes

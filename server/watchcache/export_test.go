@@ -14,6 +14,11 @@ import (
 // RequestOf is the request of options.
 var RequestOf = requestOf
 
+// Poll is Next without the wait, for tests that step.
+func (w *Watcher[T]) Poll(ctx context.Context, ready func()) (events []Delivery[T], waits bool, err error) {
+	return w.poll(ctx, ready)
+}
+
 // Held is what a cache has for its watchers.
 type Held struct {
 	Triggers, Members, Backlogged, Window int

@@ -1,7 +1,6 @@
 package watchcache
 
 import (
-	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -22,23 +21,14 @@ func (s stage) String() string { return [stages]string{"store", "take", "write"}
 // would cost as much as the delivery.
 const lagEvery = 64
 
-// lagBounds are the upper bounds of the buckets, but for the last, which has none.
-var lagBounds = [...]time.Duration{
-	100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second,
-}
-
-// lag is a histogram of times.
+// lag is a number of times, and their sum in nanoseconds.
 type lag struct {
-	counts [len(lagBounds) + 1]atomic.Uint64
-	sum    atomic.Int64 // in nanoseconds
+	count atomic.Uint64
+	sum   atomic.Int64
 }
 
 func (l *lag) observe(d time.Duration) {
-	i := 0
-	for i < len(lagBounds) && d > lagBounds[i] {
-		i++
-	}
-	l.counts[i].Add(1)
+	l.count.Add(1)
 	l.sum.Add(int64(d))
 }
 
@@ -78,35 +68,11 @@ func (w *Watcher[T]) askAgain() {
 	}
 }
 
-// counted is a lag at one moment: its sum, and how many measurements each bound and those before
-// it have.
-type counted struct {
-	sum  time.Duration
-	upTo [len(lagBounds) + 1]uint64
-}
-
-// lagsByStage has the lag of each stage now.
-func (s *stats) lagsByStage() map[string]counted {
-	all := map[string]counted{}
+// lagsByStage has the lag of each stage.
+func (s *stats) lagsByStage() map[string]*lag {
+	all := map[string]*lag{}
 	for of := range stages {
-		c := counted{sum: time.Duration(s.lags[of].sum.Load())}
-		n := uint64(0)
-		for i := range c.upTo {
-			n += s.lags[of].counts[i].Load()
-			c.upTo[i] = n
-		}
-		all[of.String()] = c
-	}
-	return all
-}
-
-func (c counted) count() uint64 { return c.upTo[len(lagBounds)] }
-
-// buckets are the counts by the bound in seconds.
-func (c counted) buckets() map[string]uint64 {
-	all := map[string]uint64{"+Inf": c.count()}
-	for i, bound := range lagBounds {
-		all[strconv.FormatFloat(bound.Seconds(), 'g', -1, 64)] = c.upTo[i]
+		all[of.String()] = &s.lags[of]
 	}
 	return all
 }

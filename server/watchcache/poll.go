@@ -21,7 +21,7 @@ func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
 		w.woken, w.notify = woken, func() { woken <- struct{}{} }
 	}
 	for {
-		events, waits, err := w.Poll(ctx, w.notify)
+		events, waits, err := w.poll(ctx, w.notify)
 		if !waits {
 			return events, err
 		}
@@ -29,15 +29,10 @@ func (w *Watcher[T]) Next(ctx context.Context) ([]Delivery[T], error) {
 	}
 }
 
-// Poll is [Watcher.Next] for a caller that does not wait, so that a watcher without events needs no
-// goroutine. It returns the next events if there are some. Otherwise waits is true, and ready is
-// called once: when there may be something, or when ctx ends. No events, no wait and no error mean
-// that the watch is over. Only the state that a watcher begins with is waited for, as Next does.
-//
-// ready may be called before Poll returns, and under the cache's locks: it must not block nor call
-// the cache. Have it start a goroutine, or send to a channel with room. The watcher belongs to
-// ready's caller from then on. Calls of one watcher share a context; Next may follow.
-func (w *Watcher[T]) Poll(ctx context.Context, ready func()) (events []Delivery[T], waits bool, err error) {
+// poll returns the next events if there are some. Otherwise waits is true, and ready is called
+// once, maybe under the cache's locks and before poll returns: when there may be something, or when
+// ctx ends. Only the state that a watcher begins with is waited for.
+func (w *Watcher[T]) poll(ctx context.Context, ready func()) (events []Delivery[T], waits bool, err error) {
 	for {
 		if events, waits, err = w.look(ctx); !waits {
 			return events, false, err
@@ -50,7 +45,7 @@ func (w *Watcher[T]) Poll(ctx context.Context, ready func()) (events []Delivery[
 }
 
 // Last returns the events that are there, or else a bookmark if the watcher wants bookmarks. It is
-// for a watch that ends before its time, once Next or Poll has returned none. It does not wait. The
+// for a watch that ends before its time, once Next has returned none. It does not wait. The
 // slice is valid until Close.
 func (w *Watcher[T]) Last() []Delivery[T] {
 	if w.phase != live {

@@ -134,16 +134,9 @@ func TestLagByStage(t *testing.T) {
 
 		n := numbers(c)
 		const name = "tributary_watch_cache_delivery_lag_seconds_"
-		for stage, want := range map[string]struct {
-			sum  float64
-			over string // the bucket below
-			in   string
-		}{"store": {0.005, "0.001", "0.01"}, "take": {0.055, "0.01", "0.1"}, "write": {0.5, "0.1", "1"}} {
-			require.InDelta(t, want.sum, n[name+"sum "+stage], 1e-6, stage)
+		for stage, sum := range map[string]float64{"store": 0.005, "take": 0.055, "write": 0.5} {
+			require.InDelta(t, sum, n[name+"sum "+stage], 1e-6, stage)
 			require.Equal(t, 1.0, n[name+"count "+stage], stage)
-			require.Equal(t, 0.0, n[name+"bucket "+stage+" "+want.over], stage)
-			require.Equal(t, 1.0, n[name+"bucket "+stage+" "+want.in], stage)
-			require.Equal(t, 1.0, n[name+"bucket "+stage+" +Inf"], stage)
 		}
 	})
 }

@@ -129,10 +129,9 @@ func (w *Watcher[T]) placeAfter(version uint64) error {
 	return nil
 }
 
-// Close ends the watcher's part in the cache, and frees its memory there. It does not block. It may
-// be called while the watcher waits by Poll; a write that is under way may still call its function.
-// A watcher that is asked for more afterwards goes on at its position, while the window reaches
-// back to there, and must be closed again.
+// Close ends the watcher's part in the cache, and frees its memory there. It does not block. A
+// watcher that is asked for more afterwards goes on at its position, while the window reaches back
+// to there, and must be closed again.
 func (w *Watcher[T]) Close() {
 	if !w.open {
 		return
