@@ -27,6 +27,7 @@ type latency struct {
 	Library string // tributary or client-go
 	Rate    int    // events per second
 	Events  int
+	Beside  bool // a neighbour in the process that allocates
 }
 
 // follow has times in microseconds.
@@ -46,6 +47,9 @@ func follow(ctx context.Context, l latency) harness.Figures {
 		}
 	})
 	defer i.start(ctx)()
+	if l.Beside {
+		go allocate(ctx)
+	}
 	before := harness.CPU()
 	sent := harness.Call[[]int64](ctx, fmt.Sprintf("%s/pace?rate=%d&count=%d", l.URL, l.Rate, l.Events))
 	select {
@@ -61,6 +65,21 @@ func follow(ctx context.Context, l latency) harness.Figures {
 	return harness.Figures{
 		"p50": harness.Median(delays), "p99": harness.Quantile(delays, 0.99), "max": slices.Max(delays),
 		"cpu": float64(used.Microseconds()) / float64(l.Events), "rate": float64(l.Events-1) / (float64(slices.Max(sent)-slices.Min(sent)) / 1e9),
+	}
+}
+
+// allocate makes 100 MB of garbage a second, over a heap of 400 MB that each collection marks.
+func allocate(ctx context.Context) {
+	type block struct {
+		first *block // for the collection to follow
+		_     [1 << 10]byte
+	}
+	heap := make([]*block, 400_000)
+	for i, turn := 0, time.Tick(10*time.Millisecond); ctx.Err() == nil; i++ {
+		heap[i%len(heap)] = &block{first: heap[0]}
+		if i > len(heap) && i%1000 == 0 {
+			<-turn
+		}
 	}
 }
 
@@ -85,13 +104,19 @@ func measureLatency(ctx context.Context, s settings) {
 	server := harness.Start(ctx, "serve", s.reading("watch", world.Protobuf))
 	defer server.Stop()
 	server.Do(ctx, "/reset")
-	for _, rate := range []int{1_000, 20_000} {
+	for _, l := range []latency{{Rate: 1_000, Events: 5_000}, {Rate: 20_000, Events: 100_000}, {Rate: 20, Events: 800, Beside: true}} { // before the first probe
+		l.URL, l.Events = server.URL(), min(s.Events, l.Events)
 		medians := harness.ByTurns(s.Repeat, libraries, func(library string) harness.Figures {
-			return harness.Measure(ctx, "latency", latency{URL: server.URL(), Library: library, Rate: rate, Events: min(s.Events, 5*rate)})
+			l.Library = library
+			return harness.Measure(ctx, "latency", l)
 		})
-		for i, f := range medians {
-			table.Row(f, fmt.Sprintf("%.0f", f["rate"]), libraries[i])
+		lead := fmt.Sprint(l.Rate)
+		if l.Beside {
+			lead += ", beside a neighbour that allocates"
 		}
-		table.Ratio(medians[0], medians[1], rate, "**ours / client-go's**")
+		for i, f := range medians {
+			table.Row(f, lead, libraries[i])
+		}
+		table.Ratio(medians[0], medians[1], lead, "**ours / client-go's**")
 	}
 }

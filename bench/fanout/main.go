@@ -19,6 +19,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 
 	"github.com/tributary-go/tributary/bench/harness"
 )
@@ -70,11 +71,15 @@ func (l load) String() string {
 	return name
 }
 
-// libraries are measured by turns: the cacher, and ours with a goroutine for each watcher.
+// libraries are measured by turns: the cacher and ours.
 var libraries = []string{"cacher", "tributary"}
 
+// untold is ours without the length of each object on the wire, which a reflector tells, and a
+// collection that is written here does not. Rows by node have it, too.
+const untold = "tributary, untold"
+
 // names are those of the libraries in tables.
-var names = map[string]string{"cacher": "API server", "tributary": "ours"}
+var names = map[string]string{"cacher": "API server", "tributary": "ours", untold: "ours, lengths not told"}
 
 var (
 	events      = flag.Int("events", 400_000, "events of a row by node")
@@ -165,6 +170,10 @@ var table = harness.Table{Lead: "load | cache", Columns: []harness.Column{
 
 // measureAll measures a load with all libraries by turns, prints the rows, and returns the medians.
 func (l load) measureAll(ctx context.Context, s harness.Settings) (medians []harness.Figures) {
+	libraries := libraries
+	if !l.All {
+		libraries = append(slices.Clone(libraries), untold)
+	}
 	harness.Within(l, func() {
 		medians = harness.ByTurns(s.Repeat, libraries, func(library string) harness.Figures {
 			l.Library = library

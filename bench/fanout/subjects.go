@@ -41,15 +41,20 @@ func newSubject(ctx context.Context, library string, pods []*corev1.Pod, version
 	}
 	c := harness.Must(watchcache.NewCache(watchcache.Pods(), options...))
 	harness.Check(c.Replace(store.Items(pods...), store.At(version)))
-	return ours{c}
+	return ours{c, library == untold}
 }
 
 type ours struct {
-	cache *watchcache.Cache[*corev1.Pod]
+	cache  *watchcache.Cache[*corev1.Pod]
+	untold bool
 }
 
-// update tells the length, as a reflector does.
-func (o ours) update(pod *corev1.Pod, bytes int) error { return o.cache.PutSized(pod, bytes) }
+func (o ours) update(pod *corev1.Pod, bytes int) error {
+	if o.untold {
+		return o.cache.Update(pod)
+	}
+	return o.cache.PutSized(pod, bytes)
+}
 
 func (o ours) watcher(node, version string) (*watchcache.Watcher[*corev1.Pod], error) {
 	r := watchcache.Request{}

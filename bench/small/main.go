@@ -19,6 +19,7 @@ type measurement struct {
 	Informers int
 	Each      int           // objects of each informer
 	Cache     bool          // one cache of that many namespaces in place of informers
+	Program   bool          // an informer of each kind of a program
 	Idle      time.Duration // how long nothing happens after the first state
 }
 
@@ -76,10 +77,15 @@ func measure(ctx context.Context, s harness.Settings) {
 			}
 		}})
 	}
-	const caches = "caches of controllerruntime and controller-runtime"
+	const caches, program = "caches of controllerruntime and controller-runtime", "one informer of each of seven kinds"
 	s.Each(ctx, append(parts, harness.Part{Name: caches, Measure: func(ctx context.Context, s harness.Settings) {
 		table.Begin(caches + ", per namespace")
 		measurement{URL: url, Kind: kinds[0].Name, Informers: min(full.informers, 200), Each: 3, Cache: true}.row(ctx, s, "cache")
+	}}, harness.Part{Name: program, Measure: func(ctx context.Context, s harness.Settings) {
+		table.Begin(program)
+		for _, each := range (kind{rows: []int{1, 3, 10, 50}}).counts(full) {
+			measurement{URL: url, Kind: kinds[0].Name, Informers: len(programKinds), Each: each, Program: true}.row(ctx, s, each)
+		}
 	}}, harness.Part{Name: "idle informers", Measure: full.idle})...)
 }
 

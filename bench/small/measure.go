@@ -29,7 +29,7 @@ import (
 func start(ctx context.Context, m measurement) harness.Figures {
 	log.SetLogger(logr.Discard())
 	number := slices.IndexFunc(kinds, func(k kind) bool { return k.Name == m.Kind })
-	config := harness.Config(m.host(number))
+	config := harness.Config(m.host(fmt.Sprint(number)))
 	client := harness.RESTClient(config, corev1.SchemeGroupVersion)
 	// The connection is no informer's.
 	body := harness.Must(client.Get().Namespace("0").Resource(kinds[number].Resource).Param("watch", "true").Stream(ctx))
@@ -40,6 +40,9 @@ func start(ctx context.Context, m measurement) harness.Figures {
 	switch {
 	case m.Cache:
 		started = m.cache(ctx, config)
+	case m.Program:
+		config.Host = m.host("program")
+		started = m.program(ctx, config)
 	case m.Library == clientGo:
 		started = m.clientGos(ctx, client)
 	case m.Kind == "Secret":
@@ -66,11 +69,11 @@ func start(ctx context.Context, m measurement) harness.Figures {
 
 // host is the URL of the server: one path for all idle ones, and else the path that says what is
 // listed.
-func (m measurement) host(kind int) string {
+func (m measurement) host(kinds string) string {
 	if m.Idle > 0 {
 		return m.URL
 	}
-	return fmt.Sprintf("%s/%d/%d", m.URL, kind, m.Each)
+	return fmt.Sprintf("%s/%s/%d", m.URL, kinds, m.Each)
 }
 
 // copies are informers or a cache of namespaces that were started.

@@ -51,8 +51,12 @@ func serve() (url string) {
 	return harness.Serving{TLS: true, Streams: 1000}.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// /kind/count/api/v1/namespaces/ns/resource
 		parts := strings.Split(r.URL.Path, "/")
-		number, _ := strconv.Atoi(parts[1])
 		count, _ := strconv.Atoi(parts[2])
+		if parts[1] == "program" {
+			serveProgram(w, r, count)
+			return
+		}
+		number, _ := strconv.Atoi(parts[1])
 		namespace, _ := strconv.Atoi(parts[6])
 		kinds[number].state(namespace, count).Send(w, r, nil)
 	}))
