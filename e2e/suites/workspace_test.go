@@ -25,7 +25,8 @@ type pin struct {
 	more            []string // what tests alone import, as "path version"
 	from            string   // the path by which it is downloaded, if that is not the module's own
 
-	// own is the client-go that its go.mod asks for, if that go.mod stays and ours are added to it.
+	// own is the client-go of a program whose go.mod stays, and to which ours are added: the one
+	// that it asks for, or our oldest if that is newer.
 	own       string
 	toolchain string // of Go, if it asks for a newer one than ours
 }

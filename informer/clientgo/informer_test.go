@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -426,6 +427,31 @@ func TestInformerErrors(t *testing.T) {
 	require.PanicsWithError(t, `clientgo: add index "x": its function is nil`, func() {
 		clientgo.NewInformer(&cache.ListWatch{}, nil, 0, cache.Indexers{"x": nil})
 	})
+}
+
+// TestNoListerWatcher: an informer that tests write into, and that reads nothing.
+func TestNoListerWatcher(t *testing.T) {
+	for name, construct := range map[string]func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer{
+		"client-go": cache.NewSharedIndexInformer, "ours": clientgo.NewInformer,
+	} {
+		t.Run(name, func(t *testing.T) {
+			shared := construct(nil, nil, 0, cache.Indexers{})
+			require.NoError(t, shared.AddIndexers(cache.Indexers{"node": byNode}))
+			_, err := shared.AddEventHandler(&transcript{})
+			require.NoError(t, err)
+			require.NoError(t, shared.GetStore().Add(onNode("ns", "a", "n1")))
+			require.NoError(t, shared.GetIndexer().Update(onNode("ns", "a", "n2")))
+			found, err := shared.GetIndexer().ByIndex("node", "n2")
+			require.NoError(t, err)
+			require.Equal(t, []any{onNode("ns", "a", "n2")}, found)
+			require.False(t, shared.HasSynced())
+		})
+	}
+	run := clientgo.NewInformer(nil, nil, 0, nil).RunWithContext
+	require.PanicsWithValue(t, "clientgo: Run: the informer was made with a ListerWatcher that is nil", func() { run(t.Context()) })
+	content, controller := clientgo.NewIndexerInformer(nil, nil, 0, &transcript{}, nil)
+	require.NoError(t, content.Add(onNode("ns", "a", "n1")))
+	require.Panics(t, func() { controller.Run(t.Context().Done()) })
 }
 
 // TestRunReports: Run reports its error to HandleError, since it cannot return one.

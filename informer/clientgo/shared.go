@@ -75,7 +75,7 @@ type copied[T store.Object] interface {
 // It reads through client-go's client, which decodes each object by itself: nothing is shared
 // between objects, as [listwatch.FromClient] does. SetTransform works until Run. The result has
 // Status, as that of [Informer]. It panics if an indexer cannot be added, which is a mistake in the
-// program.
+// program. If lw is nil, the result is a store, as tests make one, and its Run panics.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return NewSharedIndexInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
 }
@@ -86,7 +86,7 @@ func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Dur
 func NewSharedIndexInformerWithOptions(
 	lw cache.ListerWatcher, example runtime.Object, options cache.SharedIndexInformerOptions,
 ) cache.SharedIndexInformer {
-	s := newInformer(fromClientGo(lw), false, example, options.ResyncPeriod)
+	s := newInformer(orNone(lw), false, example, options.ResyncPeriod)
 	if err := s.indexer.AddIndexers(options.Indexers); err != nil {
 		panic(err)
 	}
@@ -96,6 +96,18 @@ func NewSharedIndexInformerWithOptions(
 		panic(err) // it has not started
 	}
 	return s.asClientGo()
+}
+
+// none stands for a nil ListerWatcher, with which client-go makes an informer, too.
+type none struct {
+	listwatch.ListerWatcher[Object] // nil: Run does not come so far
+}
+
+func orNone(lw cache.ListerWatcher) listwatch.ListerWatcher[Object] {
+	if lw == nil {
+		return none{}
+	}
+	return fromClientGo(lw)
 }
 
 func fromClientGo(lw cache.ListerWatcher) listwatch.ListerWatcher[Object] {
@@ -134,7 +146,7 @@ func NewIndexerInformer(
 // panics as [NewIndexerInformer] does.
 func NewInformerWithOptions(options cache.InformerOptions) (cache.Store, cache.Controller) {
 	all := across.InformerOptions{InformerOptions: options}
-	s := newInformer(fromClientGo(options.ListerWatcher), false, options.ObjectType, options.ResyncPeriod,
+	s := newInformer(orNone(options.ListerWatcher), false, options.ObjectType, options.ResyncPeriod,
 		informer.WithReflector(reflectorOptions(all.Logger, options.MinWatchTimeout)...))
 	s.published.Identifier, s.published.InformerMetricsProvider = all.Identifier, all.InformerMetricsProvider
 	err := errors.Join(s.indexer.AddIndexers(options.Indexers), s.SetTransform(options.Transform))
@@ -310,6 +322,9 @@ func (s *shared[T]) Run(stop <-chan struct{}) { s.RunWithContext(wait.ContextFor
 
 func (s *shared[T]) RunWithContext(ctx context.Context) {
 	if s.source != nil {
+		if s.source.source == (none{}) {
+			panic("clientgo: Run: the informer was made with a ListerWatcher that is nil")
+		}
 		s.source.started.Store(true)
 	}
 	if s.errs != nil {
