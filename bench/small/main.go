@@ -20,6 +20,7 @@ type measurement struct {
 	Each      int           // objects of each informer
 	Cache     bool          // one cache of that many namespaces in place of informers
 	Program   bool          // an informer of each kind of a program
+	Slim      slimming      // a factory of one informer, which keeps that; empty: informers
 	Idle      time.Duration // how long nothing happens after the first state
 }
 
@@ -86,6 +87,8 @@ func measure(ctx context.Context, s harness.Settings) {
 		for _, each := range (kind{rows: []int{1, 3, 10, 50}}).counts(full) {
 			measurement{URL: url, Kind: kinds[0].Name, Informers: len(programKinds), Each: each, Program: true}.row(ctx, s, each)
 		}
+	}}, harness.Part{Name: slimmingParts, Measure: func(ctx context.Context, s harness.Settings) {
+		full.measureSlim(ctx, s, url)
 	}}, harness.Part{Name: "idle informers", Measure: full.idle})...)
 }
 

@@ -43,6 +43,8 @@ func start(ctx context.Context, m measurement) harness.Figures {
 	case m.Program:
 		config.Host = m.host("program")
 		started = m.program(ctx, config)
+	case m.Slim != "":
+		started = m.slim(ctx, config)
 	case m.Library == clientGo:
 		started = m.clientGos(ctx, client)
 	case m.Kind == "Secret":
