@@ -138,8 +138,3 @@ func ofServer(class reflector.Class) bool {
 	}
 	return false
 }
-
-// backoff is a random delay after so many failures in a row.
-func backoff(failures int, limit time.Duration) time.Duration {
-	return pace.Jitter(pace.Doubled(pace.Initial, limit, failures-1))
-}

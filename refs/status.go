@@ -98,7 +98,7 @@ func (r *Refs[T]) Status() Status {
 		s.why[class] = r.whyNot(e, errNotCurrent)
 	}
 	for _, space := range r.spaces {
-		if space.share != nil {
+		if space.run != nil {
 			s.Namespaces++
 		}
 	}
