@@ -314,7 +314,7 @@ func (u *members) complete() (resourceVersion, owner string) {
 // states that version, if no member is slower.
 func (u *members) reachedLocked(m *member, version store.Version) {
 	m.version = version
-	if m == u.slowest || !u.slowest.version.Before(version) {
+	if u.slowest == nil || m == u.slowest || !u.slowest.version.Before(version) {
 		u.ageLocked() // asks all members, so it is not done for each event
 	}
 	u.journal.ring.moved.Broadcast()
