@@ -232,20 +232,17 @@ func (r *Refs[T]) leaveTurn(run *run, err error) {
 	if run.turn == nil {
 		return
 	}
-	news := run.turn.leave(err)
+	news, answers := run.turn.leave(err)
 	if run.turn = nil; !news {
 		return
 	}
-	switch class := reflector.Classify(err); class {
-	// a person must act
-	case reflector.TLS, reflector.Credentials, reflector.Unauthorized, reflector.WrongAnswer:
-		r.log.Error(err, "The server does not answer", "class", class)
+	switch class := reflector.Classify(err); {
+	case answers:
+		r.log.Info("The server answers again")
+	case class == reflector.TLS, class == reflector.Credentials, class == reflector.Unauthorized, class == reflector.WrongAnswer:
+		r.log.Error(err, "The server does not answer", "class", class) // a person must act
 	default:
-		if r.gate.trouble() != nil {
-			r.log.Info("The server does not answer", "class", class, "reason", err.Error())
-		} else {
-			r.log.Info("The server answers again")
-		}
+		r.log.Info("The server does not answer", "class", class, "reason", err.Error())
 	}
 }
 

@@ -82,8 +82,8 @@ func (g *gate) trouble() *failure {
 }
 
 // leave gives the turn back, with the error of its request. news tells that the server has failed,
-// or has come back.
-func (t *turn) leave(err error) (news bool) {
+// or has come back and answers.
+func (t *turn) leave(err error) (news, answers bool) {
 	<-t.lane
 	g := t.gate
 	class := reflector.Classify(err)
@@ -91,18 +91,18 @@ func (t *turn) leave(err error) (news bool) {
 	defer g.mu.Unlock()
 	if !g.keepsLocked(class) {
 		if err != nil && (class == reflector.Unknown || class == reflector.Silent) { // no answer
-			return false
+			return false, false
 		}
 		if g.failure != nil && t.began.Before(g.failure.at) { // under way when the gate was shut
-			return false
+			return false, false
 		}
 		news = g.failure != nil
 		g.asker.Alive(0)
 		g.failure, g.shut = nil, time.Time{}
-		return news
+		return news, true
 	}
 	if t.began.Before(g.shut) { // as above
-		return false
+		return false, false
 	}
 	news = g.failure == nil || g.failure.class != class
 	now, answer := time.Now(), pace.Failed
@@ -114,7 +114,7 @@ func (t *turn) leave(err error) (news bool) {
 	}
 	g.failure = &failure{class: class, err: err, at: now, starts: answer == pace.Refused}
 	g.shut = now.Add(g.asker.Next(answer, pace.RetryAfter(err)))
-	return news
+	return news, false
 }
 
 // keeps reports whether a failure keeps all names back: that of a server which is not there, or
