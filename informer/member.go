@@ -1,11 +1,13 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,25 +20,9 @@ import (
 
 // Member is one part of a [Union]. [Union.Add] makes it. Its methods are safe for concurrent use.
 type Member[T store.Object] struct {
-	member *member
-	alone  *shared[T] // the union's store, complete up to the member's version; for the waits only
+	*member
+	alone *shared[T] // the union's store, complete up to the member's version; for the waits only
 }
-
-// Name returns the name given to [Union.Add].
-func (m *Member[T]) Name() string { return m.member.name }
-
-// Status returns the member's present health. It does not block.
-func (m *Member[T]) Status() CopyStatus { return m.member.Status() }
-
-// WaitSynced blocks until the store has all objects of the member. If ctx ends first, it fails and
-// gives the cause. It fails at once if the member's reflector ends, with its error, and if the
-// member is removed.
-func (m *Member[T]) WaitSynced(ctx context.Context) error { return m.member.WaitSynced(ctx) }
-
-// Remove ends the member's watch, and removes the objects that no other member has. Each is told as
-// Deleted, in its last state in the store. Remove blocks until the store is done, but not for
-// handlers. It may be called more than once.
-func (m *Member[T]) Remove() { m.member.Remove() }
 
 // WaitFor is [Informer.WaitFor] for an object of this member: the other members may lag behind. It
 // fails with [ErrStopped] if the member is removed.
@@ -58,8 +44,8 @@ type member struct {
 	held      *store.Entries  // the member's objects; written under the union's lock, lists apart
 	done      chan struct{}   // closed when its reflector has ended
 	ended     error           // its reflector's error, once done is closed
-	gone      chan struct{}   // closed when it has left the union
 	over      context.Context // ends with the union's Run, and when it is removed
+	removal   sync.Once
 	leave     context.CancelFunc
 
 	// compare compares the union's store with the member's source.
@@ -73,6 +59,10 @@ type member struct {
 	leaving    bool
 }
 
+// Name returns the name given to [Union.Add].
+func (m *member) Name() string { return m.name }
+
+// Status returns the member's present health. It does not block.
 func (m *member) Status() CopyStatus {
 	held := Status{Status: m.reflector.Status(), Objects: m.held.Snapshot().Len()}
 	if cause := context.Cause(m.union.over); cause != nil && held.Phase == reflector.Idle {
@@ -81,29 +71,32 @@ func (m *member) Status() CopyStatus {
 	return CopyStatus{Name: m.name, Optional: m.optional, Status: held}
 }
 
-func (m *member) WaitSynced(ctx context.Context) error {
-	for {
-		changed := m.union.journal.ring.moved.Wait()
-		m.union.mu.Lock()
-		synced, leaving := m.listed, m.leaving
-		m.union.mu.Unlock()
-		switch {
-		case leaving:
-			return fmt.Errorf("informer: member %q: not synced: %w", m.name, errRemoved)
-		case synced:
-			m.awaitStatus(ctx)
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("informer: member %q: %w", m.name, m.reflector.WaitSynced(ctx))
-		case <-m.done:
-			if err := m.hasEnded(); err != nil {
-				return err
-			}
-		}
+// WaitSynced blocks until the store has all objects of the member. If ctx ends first, it fails and
+// gives the cause. It fails at once if the member's reflector ends, with its error, and if the
+// member is removed.
+func (m *member) WaitSynced(ctx context.Context) (err error) {
+	synced := false
+	if !m.union.journal.ring.moved.Until(ctx.Done(), func() bool {
+		synced, err = m.synced()
+		return synced || err != nil
+	}) {
+		return fmt.Errorf("informer: member %q: %w", m.name, m.reflector.WaitSynced(ctx))
 	}
+	if synced {
+		m.awaitStatus(ctx)
+	}
+	return err
+}
+
+// synced reports whether the store has all objects of the member. The error says why it never will.
+func (m *member) synced() (synced bool, err error) {
+	m.union.mu.Lock()
+	synced, leaving := m.listed, m.leaving
+	m.union.mu.Unlock()
+	if leaving {
+		return false, fmt.Errorf("informer: member %q: not synced: %w", m.name, errRemoved)
+	}
+	return synced, m.hasEnded()
 }
 
 // awaitStatus waits until the member's status says that it is synced. The store says so a moment
@@ -143,22 +136,19 @@ func (m *member) hasEnded() error {
 	if m.isSynced() {
 		return nil
 	}
-	if m.ended != nil {
-		return fmt.Errorf("informer: member %q: not synced: %w", m.name, m.ended)
-	}
-	return fmt.Errorf("informer: member %q: not synced: %w", m.name, ErrStopped)
+	return fmt.Errorf("informer: member %q: not synced: %w", m.name, cmp.Or(m.ended, ErrStopped))
 }
 
 var errRemoved = errors.New("it was removed")
 
-func (m *member) Remove() {
+// Remove ends the member's watch, and removes the objects that no other member has. Each is told as
+// Deleted, in its last state in the store. Remove blocks until the store is done, but not for
+// handlers. It may be called more than once.
+func (m *member) Remove() { m.removal.Do(m.remove) }
+
+func (m *member) remove() {
 	u := m.union
 	u.mu.Lock()
-	if m.leaving {
-		u.mu.Unlock()
-		<-m.gone
-		return
-	}
 	m.leaving = true
 	m.leave()
 	stop := m.stop
@@ -173,7 +163,6 @@ func (m *member) Remove() {
 		u.forgetLocked(m)
 		u.mu.Unlock()
 	}
-	close(m.gone)
 }
 
 func (u *members) forgetLocked(m *member) {
@@ -253,24 +242,26 @@ func (p *part) replace(items iter.Seq2[store.Entry, error], resourceVersion func
 	u := p.union
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if p.another {
-		return p.beginAnewLocked()
-	}
-	missed := p.listed
 	var errs []error
-	for c := range store.Diff(before, p.held.Snapshot()) {
-		var err error
-		if c.Deleted() {
-			err = u.dropLocked(p.member, c.Old, nil, true)
-		} else {
-			err = u.putLocked(c.New, p.complete(), missed)
+	if p.another {
+		errs = append(errs, p.beginAnewLocked())
+	} else {
+		for c := range store.Diff(before, p.held.Snapshot()) {
+			errs = append(errs, p.tellLocked(c))
 		}
-		errs = append(errs, err)
 	}
 	p.listed = true
 	p.reachedLocked()
 	u.settleLocked()
 	return errors.Join(errs...)
+}
+
+// tellLocked tells the union of a difference that a list has brought.
+func (p *part) tellLocked(c store.Change[store.Entry]) error {
+	if c.Deleted() {
+		return p.union.dropLocked(p.member, c.Old, nil, true)
+	}
+	return p.union.putLocked(c.New, p.complete(), p.listed)
 }
 
 // beginAnewLocked takes in a list of another history. A member that is further than the list may
@@ -282,12 +273,8 @@ func (p *part) beginAnewLocked() error {
 			m.version = ""
 		}
 	}
-	err := u.renewLocked()
-	p.listed = true
-	p.reachedLocked()
 	u.ageLocked()
-	u.settleLocked()
-	return err
+	return u.renewLocked()
 }
 
 func (p *part) bookmark(resourceVersion string) error {

@@ -91,7 +91,7 @@ func (u *Union[T]) AddOptional(name string, source listwatch.ListerWatcher[T]) (
 }
 
 func (u *Union[T]) add(m *member, source listwatch.ListerWatcher[T]) (*Member[T], error) {
-	m.union, m.done, m.gone = u.members, make(chan struct{}), make(chan struct{})
+	m.union, m.done = u.members, make(chan struct{})
 	m.over, m.leave = context.WithCancel(u.over)
 	alone := &shared[T]{source: source, objects: u.objects, ring: u.ring, member: m, over: m.over, complete: m.reached}
 	m.compare = alone.compare
@@ -109,7 +109,13 @@ func (u *Union[T]) add(m *member, source listwatch.ListerWatcher[T]) (*Member[T]
 
 // Members returns the present health of each member, in the order of their addition. It does not
 // block.
-func (u *Union[T]) Members() []CopyStatus { return u.members.statuses() }
+func (u *Union[T]) Members() []CopyStatus {
+	var all []CopyStatus
+	for _, m := range u.members.list() {
+		all = append(all, m.Status())
+	}
+	return all
+}
 
 // members are those of a union, of whatever type.
 type members struct {
@@ -198,14 +204,6 @@ func (u *members) list() []*member {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return append([]*member(nil), u.all...)
-}
-
-func (u *members) statuses() []CopyStatus {
-	var all []CopyStatus
-	for _, m := range u.list() {
-		all = append(all, m.Status())
-	}
-	return all
 }
 
 // settleLocked decides whether handlers may begin, and whether all members are synced. It wakes the
@@ -344,27 +342,23 @@ func (u *members) Synced() <-chan struct{} { return u.synced }
 // WaitSynced blocks until all present members that are not optional are synced, or one of them has
 // ended by itself.
 func (u *members) WaitSynced(ctx context.Context) error {
-	for {
-		changed := u.journal.ring.moved.Wait()
-		if synced, err := u.areSynced(); err != nil {
-			return err
-		} else if synced {
-			for _, m := range u.required() {
-				m.awaitStatus(ctx)
-			}
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			for _, m := range u.required() {
-				if err := m.WaitSynced(ctx); err != nil && !errors.Is(err, errRemoved) {
-					return err // names the member
-				}
-			}
-			return fmt.Errorf("informer: union: not synced: %w", context.Cause(ctx))
+	var err error
+	synced := u.journal.ring.moved.Until(ctx.Done(), func() (synced bool) {
+		synced, err = u.areSynced()
+		return synced || err != nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range u.required() {
+		if err := m.WaitSynced(ctx); err != nil && !errors.Is(err, errRemoved) {
+			return err // names the member
 		}
 	}
+	if !synced {
+		return fmt.Errorf("informer: union: not synced: %w", context.Cause(ctx))
+	}
+	return nil
 }
 
 // areSynced reports whether all members have been synced at once, and are now. The error is that of
