@@ -93,10 +93,18 @@ func (m *member) synced() (synced bool, err error) {
 	m.union.mu.Lock()
 	synced, leaving := m.listed, m.leaving
 	m.union.mu.Unlock()
-	if leaving {
+	switch {
+	case leaving:
 		return false, fmt.Errorf("informer: member %q: not synced: %w", m.name, errRemoved)
+	case synced:
+		return true, nil
 	}
-	return synced, m.hasEnded()
+	select {
+	case <-m.done:
+		return false, fmt.Errorf("informer: member %q: not synced: %w", m.name, cmp.Or(m.ended, ErrStopped))
+	default:
+		return false, nil
+	}
 }
 
 // awaitStatus waits until the member's status says that it is synced. The store says so a moment
@@ -117,26 +125,6 @@ func (m *member) reached() (resourceVersion, owner string) {
 	m.union.mu.Lock()
 	defer m.union.mu.Unlock()
 	return string(m.version), fmt.Sprintf("member %q", m.name)
-}
-
-func (m *member) isSynced() bool {
-	m.union.mu.Lock()
-	defer m.union.mu.Unlock()
-	return m.listed || m.leaving
-}
-
-// hasEnded returns the error of a member that ended before it was synced or removed; nil for every
-// other member.
-func (m *member) hasEnded() error {
-	select {
-	case <-m.done:
-	default:
-		return nil
-	}
-	if m.isSynced() {
-		return nil
-	}
-	return fmt.Errorf("informer: member %q: not synced: %w", m.name, cmp.Or(m.ended, ErrStopped))
 }
 
 var errRemoved = errors.New("it was removed")

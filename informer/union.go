@@ -131,7 +131,6 @@ type members struct {
 	whole   bool    // synced is closed
 	// resource is that of the first member that knows it.
 	resource string
-	filled   bool // handlers may begin
 	lost     *obituaries
 	renewed  bool // the history has begun anew
 	running  sync.WaitGroup
@@ -214,8 +213,7 @@ func (u *members) settleLocked() {
 		answered = answered && (m.listed || m.failedOnce || m.leaving)
 		synced = synced && (m.listed || m.leaving || m.optional)
 	}
-	if answered && !u.filled {
-		u.filled = true
+	if answered {
 		u.journal.ring.fill()
 	}
 	if synced && !u.whole {
@@ -370,10 +368,11 @@ func (u *members) areSynced() (synced bool, err error) {
 	default:
 	}
 	for _, m := range u.required() {
-		if err := m.hasEnded(); err != nil {
+		has, err := m.synced()
+		if err != nil && !errors.Is(err, errRemoved) {
 			return false, err
 		}
-		synced = synced && m.isSynced()
+		synced = synced && (has || err != nil)
 	}
 	return synced, nil
 }

@@ -17,7 +17,7 @@ func (u *members) verify(ctx context.Context) (Drift, error) {
 	before := u.orphans()
 	all := u.list()
 	for _, m := range all {
-		if m.optional && !m.isSynced() {
+		if synced, _ := m.synced(); m.optional && !synced {
 			continue
 		}
 		var d Drift
