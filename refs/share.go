@@ -29,7 +29,7 @@ type space[T store.Object] struct {
 	followed // by the watch of metadata; without a run if each name has its own
 	name     string
 	source   listwatch.ListerWatcher[T]
-	names    int
+	entries  map[*entry[T]]struct{} // its names
 	live     bool
 	failed   bool      // the last attempt has not become live
 	refused  time.Time // no watch of the namespace is tried before
@@ -88,10 +88,10 @@ func (r *Refs[T]) weigh(s *space[T]) {
 	many := r.options.share
 	switch {
 	case r.running == nil || many == 0 || r.source.Metadata == nil:
-	case s.run == nil && s.names >= many && time.Now().After(s.refused):
+	case s.run == nil && len(s.entries) >= many && time.Now().After(s.refused):
 		s.run = r.prepare(0)
 		r.pursue(s.run, func(now *run) request { return &sharing[T]{r, s, now, map[*entry[T]]string{}} })
-	case s.run != nil && s.names < (many+1)/2:
+	case s.run != nil && len(s.entries) < (many+1)/2:
 		r.part(s, errAlone)
 	}
 }
@@ -99,7 +99,7 @@ func (r *Refs[T]) weigh(s *space[T]) {
 // part gives each name a watch of its own. The caller holds the lock.
 func (r *Refs[T]) part(s *space[T], cause error) {
 	var all []*entry[T]
-	for e := range r.in(s) {
+	for e := range s.entries {
 		if e.shared() {
 			e.contact, e.version = e.lastContact(), e.complete()
 			all = append(all, e)
@@ -108,17 +108,6 @@ func (r *Refs[T]) part(s *space[T], cause error) {
 	s.end(cause)
 	for _, e := range all {
 		r.follow(e)
-	}
-}
-
-// in yields the entries of a namespace. The caller holds the lock.
-func (r *Refs[T]) in(s *space[T]) func(func(*entry[T]) bool) {
-	return func(yield func(*entry[T]) bool) {
-		for _, e := range r.names {
-			if e.space == s && !yield(e) {
-				return
-			}
-		}
 	}
 }
 
@@ -131,7 +120,7 @@ type sharing[T store.Object] struct {
 }
 
 func (w *sharing[T]) wanted() bool {
-	for e := range w.refs.in(w.s) {
+	for e := range w.s.entries {
 		w.heads[e] = ""
 	}
 	return w.s.run == w.run
@@ -174,7 +163,7 @@ func (w *sharing[T]) State(version string) error {
 		return err
 	}
 	s.live, s.failed = true, false
-	for e := range r.in(s) {
+	for e := range s.entries {
 		e.doubt = e.doubt || another
 		e.told, e.toldAt = untold, version
 		if head, counted := heads[e]; counted {
@@ -233,7 +222,7 @@ func (w *sharing[T]) Change(event listwatch.Event[*metav1.PartialObjectMetadata]
 		return err
 	}
 	if event.Type == watch.Bookmark {
-		for e := range r.in(w.s) {
+		for e := range w.s.entries {
 			e.signal.Broadcast() // WaitFor may wait for it
 		}
 		return nil
@@ -282,7 +271,7 @@ func (w *sharing[T]) ended(err error) *run {
 		r.part(s, errAlone)
 		return nil
 	}
-	for e := range r.in(s) {
+	for e := range s.entries {
 		if e.shared() {
 			e.signal.Broadcast()
 		}
