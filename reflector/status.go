@@ -289,7 +289,8 @@ func (k *statusKeeper) healed() {
 }
 
 // well records that the connection works. An earlier loss stays shown, and so does an interruption
-// until the copy is proven to have caught up. It reports whether all is well now and was not before.
+// until the copy is proven to have caught up. It reports whether all is well now, and was not
+// before.
 func (k *statusKeeper) well() (news bool) {
 	k.change(func(s *Status) {
 		switch {

@@ -23,8 +23,8 @@ func (s *Signal) Wait() <-chan struct{} {
 	}
 }
 
-// Until calls done now and after each broadcast. It returns true once done does, and false if over is
-// closed first.
+// Until calls done now and after each broadcast. It returns true once done does, and false if over
+// is closed first.
 func (s *Signal) Until(over <-chan struct{}, done func() bool) bool {
 	for {
 		changed := s.Wait()

@@ -140,7 +140,7 @@ func (t *turns) failed(one *turn, now time.Time, problem error, answer pace.Answ
 	} else {
 		one.failures++
 		pause := pace.Doubled(firstRetry, objectMaxRetry, one.failures-1)
-		one.due = now.Add(pause + pace.Jitter(pause/4)) // the agents of a cluster fail at one moment
+		one.due = now.Add(pause + pace.Jitter(pause/4)) // agents fail at one moment
 	}
 	if one.state == probing || of.answered {
 		of.answered = false
