@@ -35,7 +35,8 @@ func (m *Member[T]) WaitForDeletion(ctx context.Context, obj T) error {
 	return m.alone.WaitForDeletion(ctx, obj)
 }
 
-// member is a part of a union, of whatever type.
+// member is a part of a union, of whatever type. It is the [writer] of its reflector: it keeps its
+// objects, and passes each change on to the union.
 type member struct {
 	name      string
 	optional  bool
@@ -46,6 +47,7 @@ type member struct {
 	ended     error           // its reflector's error, once done is closed
 	over      context.Context // ends with the union's Run, and when it is removed
 	removal   sync.Once
+	another   bool // the list under way is of another history; its reflector's goroutine has it
 	leave     context.CancelFunc
 
 	// compare compares the union's store with the member's source.
@@ -176,106 +178,105 @@ func (m *member) failed() {
 	}
 }
 
-// part is the writer of a member's reflector. It keeps the member's objects, and passes each change
-// on to the union.
-type part struct {
-	*member
-	another bool // the list under way is of another history
-}
-
-func (p *part) anotherHistory() { p.another = true }
+func (m *member) anotherHistory() { m.another = true }
 
 // put makes the entry of an object, which may take long, before it locks the union.
-func (p *part) put(obj store.Entry, missed bool) error {
-	entry, err := p.held.Entry(obj)
+func (m *member) put(obj store.Entry, missed bool) error {
+	entry, err := m.held.Entry(obj)
 	if err != nil {
 		return err
 	}
-	p.union.mu.Lock()
-	defer p.union.mu.Unlock()
-	c, err := p.held.Put(entry)
+	m.union.mu.Lock()
+	defer m.union.mu.Unlock()
+	c, err := m.held.Put(entry)
 	if err != nil {
 		return err
 	}
-	err = p.union.putLocked(c.New, p.complete(), missed)
-	p.reachedLocked()
+	err = m.union.putLocked(c.New, m.complete(), missed)
+	m.reachedLocked()
 	return err
 }
 
-func (p *part) delete(obj store.Entry) error {
-	last, err := p.held.Entry(obj)
+func (m *member) delete(obj store.Entry) error {
+	last, err := m.held.Entry(obj)
 	if err != nil {
 		return err
 	}
-	p.union.mu.Lock()
-	defer p.union.mu.Unlock()
-	c, err := p.held.Remove(last)
+	m.union.mu.Lock()
+	defer m.union.mu.Unlock()
+	c, err := m.held.Remove(last)
 	if err != nil {
 		return err
 	}
 	if c.Deleted() {
-		err = p.union.dropLocked(p.member, c.Old, last, true)
+		err = m.union.dropLocked(m, c.Old, last, true)
 	}
-	p.reachedLocked()
+	m.reachedLocked()
 	return err
 }
 
 // replace does not lock the union while it reads the list.
-func (p *part) replace(items iter.Seq2[store.Entry, error], resourceVersion func() string) error {
-	p.another = false
-	before := p.held.Snapshot()
-	if err := p.held.Replace(items, resourceVersion); err != nil {
+func (m *member) replace(items iter.Seq2[store.Entry, error], resourceVersion func() string) error {
+	m.another = false
+	before := m.held.Snapshot()
+	if err := m.held.Replace(items, resourceVersion); err != nil {
 		return err
 	}
-	u := p.union
+	u := m.union
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var errs []error
-	if p.another {
-		errs = append(errs, p.beginAnewLocked())
+	if m.another {
+		errs = append(errs, m.beginAnewLocked())
 	} else {
-		for c := range store.Diff(before, p.held.Snapshot()) {
-			errs = append(errs, p.tellLocked(c))
+		for c := range store.Diff(before, m.held.Snapshot()) {
+			errs = append(errs, m.tellLocked(c))
 		}
 	}
-	p.listed = true
-	p.reachedLocked()
+	m.listed = true
+	m.reachedLocked()
 	u.settleLocked()
 	return errors.Join(errs...)
 }
 
 // tellLocked tells the union of a difference that a list has brought.
-func (p *part) tellLocked(c store.Change[store.Entry]) error {
+func (m *member) tellLocked(c store.Change[store.Entry]) error {
 	if c.Deleted() {
-		return p.union.dropLocked(p.member, c.Old, nil, true)
+		return m.union.dropLocked(m, c.Old, nil, true)
 	}
-	return p.union.putLocked(c.New, p.complete(), p.listed)
+	return m.union.putLocked(c.New, m.complete(), m.listed)
 }
 
 // beginAnewLocked takes in a list of another history. A member that is further than the list may
 // not have noticed yet: its version counts again when it has told the next.
-func (p *part) beginAnewLocked() error {
-	u := p.union
-	for _, m := range u.all {
-		if p.complete().Before(m.version) {
-			m.version = ""
+func (m *member) beginAnewLocked() error {
+	u := m.union
+	for _, other := range u.all {
+		if m.complete().Before(other.version) {
+			other.version = ""
 		}
 	}
 	u.ageLocked()
 	return u.renewLocked()
 }
 
-func (p *part) bookmark(resourceVersion string) error {
-	p.union.mu.Lock()
-	defer p.union.mu.Unlock()
-	err := p.held.Bookmark(resourceVersion)
-	p.reachedLocked()
+func (m *member) bookmark(resourceVersion string) error {
+	m.union.mu.Lock()
+	defer m.union.mu.Unlock()
+	err := m.held.Bookmark(resourceVersion)
+	m.reachedLocked()
 	return err
 }
 
-// reachedLocked notes the member's version, after the union's store has the change.
-func (p *part) reachedLocked() {
-	p.union.reachedLocked(p.member, store.Version(p.held.ResourceVersion()))
+// reachedLocked notes the member's version. The union's store must have the change before, since it
+// then states that version, if no member is slower.
+func (m *member) reachedLocked() {
+	u := m.union
+	m.version = m.complete()
+	if u.slowest == nil || m == u.slowest || !u.slowest.version.Before(m.version) {
+		u.ageLocked() // asks all members, so it is not done for each event
+	}
+	u.journal.ring.moved.Broadcast()
 }
 
 // observed reports the failures of a source, if failed is not nil. A watch list that a LIST follows

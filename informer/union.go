@@ -98,7 +98,7 @@ func (u *Union[T]) add(m *member, source listwatch.ListerWatcher[T]) (*Member[T]
 	err := u.members.add(m, source, func() {
 		own := u.newStore()
 		m.held = own.Entries()
-		m.reflector = u.follow(source, own, &part{member: m}, m.failed)
+		m.reflector = u.follow(source, own, m, m.failed)
 	})
 	if err != nil {
 		m.leave()
@@ -304,16 +304,6 @@ func (u *members) complete() (resourceVersion, owner string) {
 		return "", "the union"
 	}
 	return string(u.slowest.version), fmt.Sprintf("member %q", u.slowest.name)
-}
-
-// reachedLocked notes the version of a member. The store must have the change before, since it then
-// states that version, if no member is slower.
-func (u *members) reachedLocked(m *member, version store.Version) {
-	m.version = version
-	if u.slowest == nil || m == u.slowest || !u.slowest.version.Before(version) {
-		u.ageLocked() // asks all members, so it is not done for each event
-	}
-	u.journal.ring.moved.Broadcast()
 }
 
 // ageLocked finds the slowest member, and gives the store its version. A member that is leaving

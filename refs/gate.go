@@ -19,15 +19,15 @@ const (
 type gate struct {
 	turns, reserve chan struct{}
 
-	mu      sync.Mutex // guards the fields below
-	shut    time.Time  // no request before
+	mu      *sync.Mutex // of Refs; guards the fields below
+	shut    time.Time   // no request before
 	asker   pace.Asker
-	failure *failure // the last one; nil once the server answers
+	failure *failure // that keeps all names back; nil once the server answers
 }
 
-func newGate(o options) *gate {
+func newGate(o options, mu *sync.Mutex) *gate {
 	return &gate{
-		turns: make(chan struct{}, max(1, o.pace)), reserve: make(chan struct{}, reserve),
+		turns: make(chan struct{}, max(1, o.pace)), reserve: make(chan struct{}, reserve), mu: mu,
 		asker: pace.Asker{Initial: pace.Initial, Limit: pace.Limit},
 	}
 }
@@ -74,13 +74,6 @@ func (g *gate) opens() time.Time {
 	return g.shut
 }
 
-// trouble is the failure that keeps all names back; nil if there is none.
-func (g *gate) trouble() *failure {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.failure
-}
-
 // leave gives the turn back, with the error of its request. news tells that the server has failed,
 // or has come back and answers.
 func (t *turn) leave(err error) (news, answers bool) {
@@ -89,7 +82,7 @@ func (t *turn) leave(err error) (news, answers bool) {
 	class := reflector.Classify(err)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.keepsLocked(class) {
+	if !g.keeps(class) {
 		if err != nil && (class == reflector.Unknown || class == reflector.Silent) { // no answer
 			return false, false
 		}
@@ -118,14 +111,8 @@ func (t *turn) leave(err error) (news, answers bool) {
 }
 
 // keeps reports whether a failure keeps all names back: that of a server which is not there, or
-// fails, or was away and has not read its roles yet.
+// fails, or was away and has not read its roles yet. The caller holds the lock.
 func (g *gate) keeps(class reflector.Class) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.keepsLocked(class)
-}
-
-func (g *gate) keepsLocked(class reflector.Class) bool {
 	return ofServer(class) || (class == reflector.Forbidden || class == reflector.NotFound) && g.asker.Patient()
 }
 

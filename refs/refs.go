@@ -97,7 +97,7 @@ func New[T store.Object](source Source[T], optionList ...Option) *Refs[T] {
 	if !features.FeatureGates().Enabled(features.WatchListClient) {
 		r.rest.Never()
 	}
-	r.gate = newGate(r.options)
+	r.gate = newGate(r.options, &r.mu)
 	r.over, r.end = context.WithCancelCause(context.Background())
 	return r
 }

@@ -1,6 +1,7 @@
 package refs
 
 import (
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -15,7 +16,7 @@ import (
 // another name may have failed since.
 func TestATurnTellsItsOwnNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(defaults())
+		g := newGate(defaults(), &sync.Mutex{})
 		enter := func() *turn {
 			now, err := g.enter(t.Context(), nil)
 			require.NoError(t, err)
@@ -33,6 +34,6 @@ func TestATurnTellsItsOwnNews(t *testing.T) {
 		news, answers = failing.leave(reset)
 		require.True(t, news)
 		require.False(t, answers)
-		require.Equal(t, reflector.Disconnected, g.trouble().class)
+		require.Equal(t, reflector.Disconnected, g.failure.class)
 	})
 }
