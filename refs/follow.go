@@ -286,7 +286,7 @@ func (s *reading[T]) State(version string) error {
 	}
 	r.alarm(e, reflector.OK, nil)
 	e.phase, e.covered, e.failure = following, s.run.covers, nil
-	if err := r.take(e, obj); err != nil || !e.space.live {
+	if err := r.take(e, obj); err != nil || !e.space.live() {
 		return err
 	}
 	return r.settle(e)

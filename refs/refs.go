@@ -239,7 +239,7 @@ func (r *run) rush() {
 // current reports whether the state is the server's, as far as a watch can tell.
 func (e *entry[T]) current() bool {
 	return e.known && e.covered >= e.wanted &&
-		(e.phase == kept || e.phase == following && (e.run != nil || e.space.live))
+		(e.phase == kept || e.phase == following && (e.run != nil || e.space.live()))
 }
 
 // immutable reports whether an object never changes while it exists.

@@ -30,16 +30,17 @@ type space[T store.Object] struct {
 	name     string
 	source   listwatch.ListerWatcher[T]
 	entries  map[*entry[T]]struct{} // its names
-	live     bool
-	failed   bool      // the last attempt has not become live
-	refused  time.Time // no watch of the namespace is tried before
+	refused  time.Time              // no watch of the namespace is tried before
 }
+
+// live reports whether the watch tells of all changes: its state has come.
+func (s *space[T]) live() bool { return s.run != nil && !s.run.read.IsZero() }
 
 // end ends the watch of the namespace. The caller holds the lock.
 func (s *space[T]) end(cause error) {
 	if s.run != nil {
 		s.run.End(cause)
-		s.followed, s.live, s.failed = followed{}, false, false
+		s.followed = followed{}
 	}
 }
 
@@ -49,7 +50,7 @@ func (e *entry[T]) shared() bool { return e.phase == following && e.run == nil &
 
 // returning: the watch of the namespace has ended, and its first attempt to go on is under way.
 func (e *entry[T]) returning() bool {
-	return e.shared() && !e.space.live && !e.space.failed && e.covered >= e.wanted
+	return e.shared() && !e.space.live() && e.space.failures == 0 && e.covered >= e.wanted
 }
 
 // untold: the watch of the namespace has not told of the object.
@@ -57,7 +58,7 @@ const untold = "?"
 
 // agrees reports whether the state is the one that the namespace's watch told last.
 func (e *entry[T]) agrees() bool {
-	return !e.space.live || e.told == untold || e.told == versionOf(e.obj)
+	return !e.space.live() || e.told == untold || e.told == versionOf(e.obj)
 }
 
 func versionOf[T store.Object](obj T) string {
@@ -162,7 +163,6 @@ func (w *sharing[T]) State(version string) error {
 	if err := s.begins(w.run, version, r.options.liveness); err != nil {
 		return err
 	}
-	s.live, s.failed = true, false
 	for e := range s.entries {
 		e.doubt = e.doubt || another
 		e.told, e.toldAt = untold, version
@@ -257,7 +257,6 @@ func (w *sharing[T]) ended(err error) *run {
 	}
 	class := reflector.Classify(err)
 	clean := s.ends(class)
-	s.live, s.failed = false, !clean
 	delay := pace.Told(err) + pace.Jitter(pace.ResumeSpread)
 	switch {
 	case clean, r.gate.keeps(class) && w.run.read.IsZero(): // the gate waits for the server
