@@ -249,21 +249,18 @@ func (h *delivery) events(yield func(event) bool) {
 
 // initial waits for the state at which the handler begins, and tells all of it.
 func (h *delivery) initial(tell func(event) bool) bool {
-	for {
-		changed := h.ring.changed.Wait()
-		if first, ok := h.ring.begin(h.reader); ok {
-			h.since.Store(int64(first.at))
-			h.position.Store(first.next)
-			h.untold.Store(int64(first.state.Len()))
-			h.began.Store(true)
-			return h.tellAll(first.state, Added, tell)
-		}
-		select {
-		case <-changed:
-		case <-h.halted:
-			return false
-		}
+	var first reading
+	if !h.ring.changed.Until(h.halted, func() (begun bool) {
+		first, begun = h.ring.begin(h.reader)
+		return begun
+	}) {
+		return false
 	}
+	h.since.Store(int64(first.at))
+	h.position.Store(first.next)
+	h.untold.Store(int64(first.state.Len()))
+	h.began.Store(true)
+	return h.tellAll(first.state, Added, tell)
 }
 
 // tellAll tells all objects of a state, as added or redelivered.

@@ -1,11 +1,13 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,25 +20,9 @@ import (
 
 // Member is one part of a [Union]. [Union.Add] makes it. Its methods are safe for concurrent use.
 type Member[T store.Object] struct {
-	member *member
-	alone  *shared[T] // the union's store, complete up to the member's version; for the waits only
+	*member
+	alone *shared[T] // the union's store, complete up to the member's version; for the waits only
 }
-
-// Name returns the name given to [Union.Add].
-func (m *Member[T]) Name() string { return m.member.name }
-
-// Status returns the member's present health. It does not block.
-func (m *Member[T]) Status() CopyStatus { return m.member.Status() }
-
-// WaitSynced blocks until the store has all objects of the member. If ctx ends first, it fails and
-// gives the cause. It fails at once if the member's reflector ends, with its error, and if the
-// member is removed.
-func (m *Member[T]) WaitSynced(ctx context.Context) error { return m.member.WaitSynced(ctx) }
-
-// Remove ends the member's watch, and removes the objects that no other member has. Each is told as
-// Deleted, in its last state in the store. Remove blocks until the store is done, but not for
-// handlers. It may be called more than once.
-func (m *Member[T]) Remove() { m.member.Remove() }
 
 // WaitFor is [Informer.WaitFor] for an object of this member: the other members may lag behind. It
 // fails with [ErrStopped] if the member is removed.
@@ -49,7 +35,8 @@ func (m *Member[T]) WaitForDeletion(ctx context.Context, obj T) error {
 	return m.alone.WaitForDeletion(ctx, obj)
 }
 
-// member is a part of a union, of whatever type.
+// member is a part of a union, of whatever type. It is the [writer] of its reflector: it keeps its
+// objects, and passes each change on to the union.
 type member struct {
 	name      string
 	optional  bool
@@ -58,8 +45,9 @@ type member struct {
 	held      *store.Entries  // the member's objects; written under the union's lock, lists apart
 	done      chan struct{}   // closed when its reflector has ended
 	ended     error           // its reflector's error, once done is closed
-	gone      chan struct{}   // closed when it has left the union
 	over      context.Context // ends with the union's Run, and when it is removed
+	removal   sync.Once
+	another   bool // the list under way is of another history; its reflector's goroutine has it
 	leave     context.CancelFunc
 
 	// compare compares the union's store with the member's source.
@@ -73,6 +61,10 @@ type member struct {
 	leaving    bool
 }
 
+// Name returns the name given to [Union.Add].
+func (m *member) Name() string { return m.name }
+
+// Status returns the member's present health. It does not block.
 func (m *member) Status() CopyStatus {
 	held := Status{Status: m.reflector.Status(), Objects: m.held.Snapshot().Len()}
 	if cause := context.Cause(m.union.over); cause != nil && held.Phase == reflector.Idle {
@@ -81,28 +73,39 @@ func (m *member) Status() CopyStatus {
 	return CopyStatus{Name: m.name, Optional: m.optional, Status: held}
 }
 
-func (m *member) WaitSynced(ctx context.Context) error {
-	for {
-		changed := m.union.journal.ring.moved.Wait()
-		m.union.mu.Lock()
-		synced, leaving := m.listed, m.leaving
-		m.union.mu.Unlock()
-		switch {
-		case leaving:
-			return fmt.Errorf("informer: member %q: not synced: %w", m.name, errRemoved)
-		case synced:
-			m.awaitStatus(ctx)
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("informer: member %q: %w", m.name, m.reflector.WaitSynced(ctx))
-		case <-m.done:
-			if err := m.hasEnded(); err != nil {
-				return err
-			}
-		}
+// WaitSynced blocks until the store has all objects of the member. If ctx ends first, it fails and
+// gives the cause. It fails at once if the member's reflector ends, with its error, and if the
+// member is removed.
+func (m *member) WaitSynced(ctx context.Context) (err error) {
+	synced := false
+	if !m.union.journal.ring.moved.Until(ctx.Done(), func() bool {
+		synced, err = m.synced()
+		return synced || err != nil
+	}) {
+		return fmt.Errorf("informer: member %q: %w", m.name, m.reflector.WaitSynced(ctx))
+	}
+	if synced {
+		m.awaitStatus(ctx)
+	}
+	return err
+}
+
+// synced reports whether the store has all objects of the member. The error says why it never will.
+func (m *member) synced() (synced bool, err error) {
+	m.union.mu.Lock()
+	synced, leaving := m.listed, m.leaving
+	m.union.mu.Unlock()
+	switch {
+	case leaving:
+		return false, fmt.Errorf("informer: member %q: not synced: %w", m.name, errRemoved)
+	case synced:
+		return true, nil
+	}
+	select {
+	case <-m.done:
+		return false, fmt.Errorf("informer: member %q: not synced: %w", m.name, cmp.Or(m.ended, ErrStopped))
+	default:
+		return false, nil
 	}
 }
 
@@ -126,39 +129,16 @@ func (m *member) reached() (resourceVersion, owner string) {
 	return string(m.version), fmt.Sprintf("member %q", m.name)
 }
 
-func (m *member) isSynced() bool {
-	m.union.mu.Lock()
-	defer m.union.mu.Unlock()
-	return m.listed || m.leaving
-}
-
-// hasEnded returns the error of a member that ended before it was synced or removed; nil for every
-// other member.
-func (m *member) hasEnded() error {
-	select {
-	case <-m.done:
-	default:
-		return nil
-	}
-	if m.isSynced() {
-		return nil
-	}
-	if m.ended != nil {
-		return fmt.Errorf("informer: member %q: not synced: %w", m.name, m.ended)
-	}
-	return fmt.Errorf("informer: member %q: not synced: %w", m.name, ErrStopped)
-}
-
 var errRemoved = errors.New("it was removed")
 
-func (m *member) Remove() {
+// Remove ends the member's watch, and removes the objects that no other member has. Each is told as
+// Deleted, in its last state in the store. Remove blocks until the store is done, but not for
+// handlers. It may be called more than once.
+func (m *member) Remove() { m.removal.Do(m.remove) }
+
+func (m *member) remove() {
 	u := m.union
 	u.mu.Lock()
-	if m.leaving {
-		u.mu.Unlock()
-		<-m.gone
-		return
-	}
 	m.leaving = true
 	m.leave()
 	stop := m.stop
@@ -173,7 +153,6 @@ func (m *member) Remove() {
 		u.forgetLocked(m)
 		u.mu.Unlock()
 	}
-	close(m.gone)
 }
 
 func (u *members) forgetLocked(m *member) {
@@ -199,108 +178,105 @@ func (m *member) failed() {
 	}
 }
 
-// part is the writer of a member's reflector. It keeps the member's objects, and passes each change
-// on to the union.
-type part struct {
-	*member
-	another bool // the list under way is of another history
-}
-
-func (p *part) anotherHistory() { p.another = true }
+func (m *member) anotherHistory() { m.another = true }
 
 // put makes the entry of an object, which may take long, before it locks the union.
-func (p *part) put(obj store.Entry, missed bool) error {
-	entry, err := p.held.Entry(obj)
+func (m *member) put(obj store.Entry, missed bool) error {
+	entry, err := m.held.Entry(obj)
 	if err != nil {
 		return err
 	}
-	p.union.mu.Lock()
-	defer p.union.mu.Unlock()
-	c, err := p.held.Put(entry)
+	m.union.mu.Lock()
+	defer m.union.mu.Unlock()
+	c, err := m.held.Put(entry)
 	if err != nil {
 		return err
 	}
-	err = p.union.putLocked(c.New, p.complete(), missed)
-	p.reachedLocked()
+	err = m.union.putLocked(c.New, m.complete(), missed)
+	m.reachedLocked()
 	return err
 }
 
-func (p *part) delete(obj store.Entry) error {
-	last, err := p.held.Entry(obj)
+func (m *member) delete(obj store.Entry) error {
+	last, err := m.held.Entry(obj)
 	if err != nil {
 		return err
 	}
-	p.union.mu.Lock()
-	defer p.union.mu.Unlock()
-	c, err := p.held.Remove(last)
+	m.union.mu.Lock()
+	defer m.union.mu.Unlock()
+	c, err := m.held.Remove(last)
 	if err != nil {
 		return err
 	}
 	if c.Deleted() {
-		err = p.union.dropLocked(p.member, c.Old, last, true)
+		err = m.union.dropLocked(m, c.Old, last, true)
 	}
-	p.reachedLocked()
+	m.reachedLocked()
 	return err
 }
 
 // replace does not lock the union while it reads the list.
-func (p *part) replace(items iter.Seq2[store.Entry, error], resourceVersion func() string) error {
-	p.another = false
-	before := p.held.Snapshot()
-	if err := p.held.Replace(items, resourceVersion); err != nil {
+func (m *member) replace(items iter.Seq2[store.Entry, error], resourceVersion func() string) error {
+	m.another = false
+	before := m.held.Snapshot()
+	if err := m.held.Replace(items, resourceVersion); err != nil {
 		return err
 	}
-	u := p.union
+	u := m.union
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if p.another {
-		return p.beginAnewLocked()
-	}
-	missed := p.listed
 	var errs []error
-	for c := range store.Diff(before, p.held.Snapshot()) {
-		var err error
-		if c.Deleted() {
-			err = u.dropLocked(p.member, c.Old, nil, true)
-		} else {
-			err = u.putLocked(c.New, p.complete(), missed)
+	if m.another {
+		errs = append(errs, m.beginAnewLocked())
+	} else {
+		for c := range store.Diff(before, m.held.Snapshot()) {
+			errs = append(errs, m.tellLocked(c))
 		}
-		errs = append(errs, err)
 	}
-	p.listed = true
-	p.reachedLocked()
+	m.listed = true
+	m.reachedLocked()
 	u.settleLocked()
 	return errors.Join(errs...)
 }
 
+// tellLocked tells the union of a difference that a list has brought.
+func (m *member) tellLocked(c store.Change[store.Entry]) error {
+	if c.Deleted() {
+		return m.union.dropLocked(m, c.Old, nil, true)
+	}
+	return m.union.putLocked(c.New, m.complete(), m.listed)
+}
+
 // beginAnewLocked takes in a list of another history. A member that is further than the list may
 // not have noticed yet: its version counts again when it has told the next.
-func (p *part) beginAnewLocked() error {
-	u := p.union
-	for _, m := range u.all {
-		if p.complete().Before(m.version) {
-			m.version = ""
+func (m *member) beginAnewLocked() error {
+	u := m.union
+	for _, other := range u.all {
+		if m.complete().Before(other.version) {
+			other.version = ""
 		}
 	}
-	err := u.renewLocked()
-	p.listed = true
-	p.reachedLocked()
 	u.ageLocked()
-	u.settleLocked()
+	return u.renewLocked()
+}
+
+func (m *member) bookmark(resourceVersion string) error {
+	m.union.mu.Lock()
+	defer m.union.mu.Unlock()
+	err := m.held.Bookmark(resourceVersion)
+	m.reachedLocked()
 	return err
 }
 
-func (p *part) bookmark(resourceVersion string) error {
-	p.union.mu.Lock()
-	defer p.union.mu.Unlock()
-	err := p.held.Bookmark(resourceVersion)
-	p.reachedLocked()
-	return err
-}
-
-// reachedLocked notes the member's version, after the union's store has the change.
-func (p *part) reachedLocked() {
-	p.union.reachedLocked(p.member, store.Version(p.held.ResourceVersion()))
+// reachedLocked notes the member's version. The union's store must have the change before, since it
+// then states that version, if no member is slower.
+func (m *member) reachedLocked() {
+	u := m.union
+	m.version = m.complete()
+	if u.slowest == nil || m == u.slowest || !u.slowest.version.Before(m.version) {
+		u.ageLocked() // asks all members, so it is not done for each event
+	}
+	u.journal.ring.moved.Broadcast()
 }
 
 // observed reports the failures of a source, if failed is not nil. A watch list that a LIST follows

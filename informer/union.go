@@ -91,14 +91,14 @@ func (u *Union[T]) AddOptional(name string, source listwatch.ListerWatcher[T]) (
 }
 
 func (u *Union[T]) add(m *member, source listwatch.ListerWatcher[T]) (*Member[T], error) {
-	m.union, m.done, m.gone = u.members, make(chan struct{}), make(chan struct{})
+	m.union, m.done = u.members, make(chan struct{})
 	m.over, m.leave = context.WithCancel(u.over)
 	alone := &shared[T]{source: source, objects: u.objects, ring: u.ring, member: m, over: m.over, complete: m.reached}
 	m.compare = alone.compare
 	err := u.members.add(m, source, func() {
 		own := u.newStore()
 		m.held = own.Entries()
-		m.reflector = u.follow(source, own, &part{member: m}, m.failed)
+		m.reflector = u.follow(source, own, m, m.failed)
 	})
 	if err != nil {
 		m.leave()
@@ -109,7 +109,13 @@ func (u *Union[T]) add(m *member, source listwatch.ListerWatcher[T]) (*Member[T]
 
 // Members returns the present health of each member, in the order of their addition. It does not
 // block.
-func (u *Union[T]) Members() []CopyStatus { return u.members.statuses() }
+func (u *Union[T]) Members() []CopyStatus {
+	var all []CopyStatus
+	for _, m := range u.members.list() {
+		all = append(all, m.Status())
+	}
+	return all
+}
 
 // members are those of a union, of whatever type.
 type members struct {
@@ -125,7 +131,6 @@ type members struct {
 	whole   bool    // synced is closed
 	// resource is that of the first member that knows it.
 	resource string
-	filled   bool // handlers may begin
 	lost     *obituaries
 	renewed  bool // the history has begun anew
 	running  sync.WaitGroup
@@ -200,14 +205,6 @@ func (u *members) list() []*member {
 	return append([]*member(nil), u.all...)
 }
 
-func (u *members) statuses() []CopyStatus {
-	var all []CopyStatus
-	for _, m := range u.list() {
-		all = append(all, m.Status())
-	}
-	return all
-}
-
 // settleLocked decides whether handlers may begin, and whether all members are synced. It wakes the
 // waits for both.
 func (u *members) settleLocked() {
@@ -216,8 +213,7 @@ func (u *members) settleLocked() {
 		answered = answered && (m.listed || m.failedOnce || m.leaving)
 		synced = synced && (m.listed || m.leaving || m.optional)
 	}
-	if answered && !u.filled {
-		u.filled = true
+	if answered {
 		u.journal.ring.fill()
 	}
 	if synced && !u.whole {
@@ -310,16 +306,6 @@ func (u *members) complete() (resourceVersion, owner string) {
 	return string(u.slowest.version), fmt.Sprintf("member %q", u.slowest.name)
 }
 
-// reachedLocked notes the version of a member. The store must have the change before, since it then
-// states that version, if no member is slower.
-func (u *members) reachedLocked(m *member, version store.Version) {
-	m.version = version
-	if m == u.slowest || !u.slowest.version.Before(version) {
-		u.ageLocked() // asks all members, so it is not done for each event
-	}
-	u.journal.ring.moved.Broadcast()
-}
-
 // ageLocked finds the slowest member, and gives the store its version. A member that is leaving
 // counts until its objects are gone: they are as old as it is.
 func (u *members) ageLocked() {
@@ -344,27 +330,23 @@ func (u *members) Synced() <-chan struct{} { return u.synced }
 // WaitSynced blocks until all present members that are not optional are synced, or one of them has
 // ended by itself.
 func (u *members) WaitSynced(ctx context.Context) error {
-	for {
-		changed := u.journal.ring.moved.Wait()
-		if synced, err := u.areSynced(); err != nil {
-			return err
-		} else if synced {
-			for _, m := range u.required() {
-				m.awaitStatus(ctx)
-			}
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			for _, m := range u.required() {
-				if err := m.WaitSynced(ctx); err != nil && !errors.Is(err, errRemoved) {
-					return err // names the member
-				}
-			}
-			return fmt.Errorf("informer: union: not synced: %w", context.Cause(ctx))
+	var err error
+	synced := u.journal.ring.moved.Until(ctx.Done(), func() (synced bool) {
+		synced, err = u.areSynced()
+		return synced || err != nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range u.required() {
+		if err := m.WaitSynced(ctx); err != nil && !errors.Is(err, errRemoved) {
+			return err // names the member
 		}
 	}
+	if !synced {
+		return fmt.Errorf("informer: union: not synced: %w", context.Cause(ctx))
+	}
+	return nil
 }
 
 // areSynced reports whether all members have been synced at once, and are now. The error is that of
@@ -376,10 +358,11 @@ func (u *members) areSynced() (synced bool, err error) {
 	default:
 	}
 	for _, m := range u.required() {
-		if err := m.hasEnded(); err != nil {
+		has, err := m.synced()
+		if err != nil && !errors.Is(err, errRemoved) {
 			return false, err
 		}
-		synced = synced && m.isSynced()
+		synced = synced && (has || err != nil)
 	}
 	return synced, nil
 }

@@ -70,3 +70,16 @@ func TestOptionalMember(t *testing.T) {
 		require.Equal(t, []string{"ns/a", "ns/b"}, keysOf(u.Snapshot()))
 	})
 }
+
+// TestAnOptionalMemberAlone is synced like any other.
+func TestAnOptionalMemberAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := informer.NewUnion[*corev1.Pod]()
+		start(t, u)
+		m, err := u.AddOptional("optional", newServer("a").of("a"))
+		require.NoError(t, err)
+		require.NoError(t, m.WaitSynced(t.Context()))
+		require.Equal(t, []string{"ns/a"}, keysOf(u.Snapshot()))
+		require.NotEmpty(t, u.Snapshot().ResourceVersion())
+	})
+}

@@ -17,10 +17,14 @@ func (u *members) verify(ctx context.Context) (Drift, error) {
 	before := u.orphans()
 	all := u.list()
 	for _, m := range all {
-		if m.optional && !m.isSynced() {
+		if synced, _ := m.synced(); m.optional && !synced {
 			continue
 		}
-		d, err := m.verify(ctx)
+		var d Drift
+		err := m.WaitSynced(ctx)
+		if err == nil {
+			d, err = m.compare(ctx)
+		}
 		if m.over.Err() != nil && u.over.Err() == nil {
 			continue // it was removed
 		}
@@ -45,27 +49,16 @@ func (u *members) verify(ctx context.Context) (Drift, error) {
 	return sum, nil
 }
 
-func (m *member) verify(ctx context.Context) (Drift, error) {
-	if err := m.WaitSynced(ctx); err != nil {
-		return Drift{}, err
-	}
-	return m.compare(ctx)
-}
-
 // orphans are the objects that the union has and no member: for a moment they may be, while a
 // member reads a list.
 func (u *members) orphans() map[string]string {
 	found := map[string]string{}
-	all := u.list()
 	for key, entry := range u.journal.entries.Snapshot().All() {
-		has := false
-		for _, m := range all {
-			if _, has = m.held.Get(key); has {
-				break
-			}
-		}
-		if !has {
-			found[key] = entry.GetResourceVersion()
+		found[key] = entry.GetResourceVersion()
+	}
+	for _, m := range u.list() {
+		for key := range m.held.Snapshot().Keys() {
+			delete(found, key)
 		}
 	}
 	return found

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tributary-go/tributary/internal/content"
+	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
 )
@@ -163,30 +164,22 @@ func (i *shared[T]) listVersions(ctx context.Context, d *Drift) (versions map[st
 		source = lw.Unshared()
 	}
 	options := metav1.ListOptions{Limit: verifyPage} // no version: the server's newest state
-	for {
-		list := source.List(ctx, options)
-		for obj, err := range list.Items {
-			var unusable *listwatch.DecodeError
-			if errors.As(err, &unusable) {
-				continue // the store cannot hold it either
-			}
-			if err != nil {
-				return nil, nil, err
-			}
-			key := store.KeyOf(obj)
-			versions[key] = obj.GetResourceVersion()
-			if held, ok := i.objects.Entries().Get(key); !ok || !sameVersion(held, obj) || !content.Equal(i.objects.Open(held), obj) {
-				unlike = append(unlike, obj)
-			}
+	for obj, err := range stream.Pages(ctx, source, options, &d.ResourceVersion) {
+		var unusable *listwatch.DecodeError
+		if errors.As(err, &unusable) {
+			continue // the store cannot hold it either
 		}
-		meta := list.Meta()
-		d.ResourceVersion = meta.ResourceVersion
-		d.Objects = len(versions)
-		if meta.Continue == "" {
-			return versions, unlike, nil
+		if err != nil {
+			return nil, nil, err
 		}
-		options.Continue = meta.Continue
+		key := store.KeyOf(obj)
+		versions[key] = obj.GetResourceVersion()
+		if held, ok := i.objects.Entries().Get(key); !ok || !sameVersion(held, obj) || !content.Equal(i.objects.Open(held), obj) {
+			unlike = append(unlike, obj)
+		}
 	}
+	d.Objects = len(versions)
+	return versions, unlike, nil
 }
 
 // versions is a state of the store, as far as it is one member's.

@@ -234,3 +234,28 @@ func TestVerifyBeforeRun(t *testing.T) {
 	_, err := informer.New[*corev1.Pod](newServer()).Verify(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+// TestVerifyOfAListWithoutAnEnd: a server, or a proxy, that ignores the continue token is said.
+func TestVerifyOfAListWithoutAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		endless := false
+		i := informer.New(listwatch.Intercept(newServer("a"), func(_ metav1.ListOptions, list listwatch.List[*corev1.Pod]) listwatch.List[*corev1.Pod] {
+			meta := list.Meta
+			list.Meta = func() metav1.ListMeta {
+				all := meta()
+				if endless {
+					all.Continue = "again"
+				}
+				return all
+			}
+			return list
+		}, nil))
+		start(t, i)
+		require.NoError(t, i.WaitSynced(t.Context()))
+		synctest.Wait()
+		endless = true
+		_, err := i.Verify(t.Context())
+		require.ErrorContains(t, err, "the list has no end: the continue token of page 1 came again after page 2")
+		require.Equal(t, reflector.WrongAnswer, reflector.Classify(err))
+	})
+}

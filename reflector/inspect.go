@@ -74,7 +74,7 @@ func (r *Reflector[T]) finds(ctx context.Context) {
 // collection, an API server reads one key for that. A source that cannot ask so is asked for its
 // first object.
 func (r *Reflector[T]) byName(ctx context.Context) (claim, error) {
-	held := r.content()
+	held := r.content() // before the request: no answer is older
 	if r.noSingles = max(0, r.noSingles-1); r.noSingles == 0 && r.finder != nil {
 		key, namespace, name := r.choose(held)
 		got, first, err := ask(ctx, r, func(ctx context.Context) listwatch.List[T] {
@@ -111,15 +111,6 @@ func (r *Reflector[T]) choose(held store.Snapshot[T]) (key, namespace, name stri
 		}
 	}
 	return "", r.namespace, noName
-}
-
-// content is that of the store, before a request: no answer is older. It is empty, and has no
-// version, if the store has no snapshots.
-func (r *Reflector[T]) content() (held store.Snapshot[T]) {
-	if copied, ok := r.store.(store.Snapshotter[T]); ok {
-		held = copied.Snapshot()
-	}
-	return held
 }
 
 // ask sends a probe, and reads the answer, of which it keeps the first object.
@@ -330,7 +321,7 @@ func (r *Reflector[T]) swept(held store.Snapshot[T]) error {
 		return nil
 	}
 	if r.status.compare(r.sweep.asked) {
-		r.recovered(false)
+		r.recovered()
 	}
 	r.sweep = sweep{}
 	return nil

@@ -8,9 +8,6 @@ import (
 	"iter"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/tributary-go/tributary/internal/causes"
 	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/store"
@@ -21,17 +18,17 @@ func (r *Reflector[T]) list(ctx context.Context, s step) {
 	r.enter(Listing)
 	read := r.readFor(s)
 	guard := stream.Start(ctx, r.options.liveness, 0)
-	r.replace(r.pages(guard.Waiting(false, r.status.requestWaits), s.options, read), read, guard)
+	r.replace(stream.Pages(guard.Waiting(false, r.status.requestWaits), r.source, s.options, &read.version), read, guard)
 	guard.Stop()
-	r.listEnded(ctx, s, read)
+	r.listEnded(ctx, read)
 }
 
 // listEnded takes in the outcome of a list.
-func (r *Reflector[T]) listEnded(ctx context.Context, s step, read *listRead) {
+func (r *Reflector[T]) listEnded(ctx context.Context, read *listRead) {
 	if read.complete {
-		r.listed(s, read)
+		r.listed(read.step, read)
 	}
-	r.ended(ctx, s, read.asked, read.outcome)
+	r.ended(ctx, read.step, read.asked, read.outcome)
 }
 
 func (r *Reflector[T]) listed(s step, read *listRead) {
@@ -61,20 +58,15 @@ func (r *Reflector[T]) listed(s step, read *listRead) {
 // listRead is the record of a list while it is read, without its objects.
 type listRead struct {
 	outcome
+	step  step
+	asked time.Time
 	lost  losses
 	stale int  // of the skipped objects, those that the store keeps as they were
 	ended bool // it was read to its end
-	// Of the request.
-	asked     time.Time
-	behind    bool // a version older than the one held is taken
-	confirmed bool // and a list of fewer than half of the objects held
 }
 
 func (r *Reflector[T]) readFor(s step) *listRead {
-	return &listRead{
-		behind: s.behind, confirmed: s.confirmed, asked: time.Now(),
-		outcome: outcome{another: r.machine.held.another(s.cause)},
-	}
+	return &listRead{step: s, asked: time.Now(), outcome: outcome{another: r.machine.held.another(s.cause)}}
 }
 
 // replace hands the list to the store. A store that takes a list which broke off, or stops in the
@@ -142,9 +134,9 @@ func (r *Reflector[T]) refuses(read *listRead) error {
 	switch {
 	case versioned && (read.version == "" || read.version == "0"):
 		return errNoVersion
-	case !read.behind && store.Version(read.version).Before(store.Version(at)):
+	case !read.step.behind && store.Version(read.version).Before(store.Version(at)):
 		return stream.ErrWentBack
-	case read.confirmed || store.Version(at).Before(store.Version(read.version)):
+	case read.step.confirmed || store.Version(at).Before(store.Version(read.version)):
 		return nil
 	}
 	if n, held := read.items+read.skipped, r.content().Len(); 2*n < held {
@@ -166,18 +158,18 @@ func (r *Reflector[T]) contact(g *stream.Guard) {
 type load[T store.Object] struct {
 	read *listRead // complete or not once put has returned false, or stop has returned
 
-	event listwatch.Event[T]
-	err   error
-	next  func() (struct{}, bool)
-	stop  func() // ends the sequence, and returns when Replace has
+	obj  T
+	err  error
+	next func() (struct{}, bool)
+	stop func() // ends the sequence, and returns when Replace has
 }
 
-// newLoad begins to replace, up to the point where the first event is wanted.
-func newLoad[T store.Object](read *listRead, replace func(iter.Seq2[listwatch.Event[T], error])) *load[T] {
+// newLoad begins to replace, up to the point where the first object is wanted.
+func newLoad[T store.Object](read *listRead, replace func(iter.Seq2[T, error])) *load[T] {
 	l := &load[T]{read: read}
 	l.next, l.stop = iter.Pull(func(wanted func(struct{}) bool) {
-		replace(func(yield func(listwatch.Event[T], error) bool) {
-			for wanted(struct{}{}) && yield(l.event, l.err) {
+		replace(func(yield func(T, error) bool) {
+			for wanted(struct{}{}) && yield(l.obj, l.err) {
 			}
 		})
 	})
@@ -185,80 +177,9 @@ func newLoad[T store.Object](read *listRead, replace func(iter.Seq2[listwatch.Ev
 	return l
 }
 
-// put hands over an event, and reports whether another one is wanted.
-func (l *load[T]) put(event listwatch.Event[T], err error) bool {
-	l.event, l.err = event, err
+// put hands over an object, or an error, and reports whether another one is wanted.
+func (l *load[T]) put(obj T, err error) bool {
+	l.obj, l.err = obj, err
 	_, wanted := l.next()
 	return wanted
-}
-
-// pages yields a LIST and the pages that follow it, all of one resource version.
-func (r *Reflector[T]) pages(ctx context.Context, options metav1.ListOptions, read *listRead) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for count := (pageCount{}); ; {
-			list, items := r.source.List(ctx, options), 0
-			for obj, err := range list.Items {
-				items++
-				if !yield(obj, stream.Cause(ctx, err)) {
-					return
-				}
-			}
-			meta := list.Meta()
-			read.version = meta.ResourceVersion
-			if meta.Continue == "" {
-				return
-			}
-			if err := count.next(meta.Continue, items); err != nil {
-				var none T
-				yield(none, err)
-				return
-			}
-			options.Continue = meta.Continue
-			options.ResourceVersion, options.ResourceVersionMatch = "", "" // the token has them
-		}
-	}
-}
-
-// Bounds of one LIST in pages: a server, or a proxy that drops the continue parameter, may answer
-// pages for ever.
-const (
-	// In a row; 500,000 objects, if a server filters its pages of 500 afterwards.
-	maxEmptyPages = 1_000
-	maxPages      = 100_000 // of one list; 50 million objects in pages of 500
-)
-
-// pageCount follows the continue tokens of one list. Of the tokens it keeps one, and keeps another
-// each time that the number of pages has doubled: so a cycle of any length is found within three
-// times the pages before its first repetition.
-type pageCount struct {
-	pages, empty int
-	kept         string
-	keptAt       int
-}
-
-// next takes in a page and the token that follows it. Its error ends the list.
-func (p *pageCount) next(token string, items int) error {
-	p.pages++
-	p.empty++
-	if items > 0 {
-		p.empty = 0
-	}
-	switch {
-	case token == p.kept:
-		return endless("the continue token of page %d came again after page %d", p.keptAt, p.pages)
-	case p.empty == maxEmptyPages:
-		return endless("%d pages in a row are empty and have a continue token", p.empty)
-	case p.pages == maxPages:
-		return endless("%d pages, and another continue token", p.pages)
-	}
-	if p.pages >= 2*p.keptAt {
-		p.kept, p.keptAt = token, p.pages
-	}
-	return nil
-}
-
-// endless is the error of a list without an end.
-func endless(sign string, values ...any) error {
-	return &causes.WrongAnswer{Err: fmt.Errorf("the list has no end: "+sign+
-		": see whether the server, or a proxy before it, obeys the parameter continue", values...)}
 }

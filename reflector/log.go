@@ -16,16 +16,12 @@ import (
 const notFoundPatience = 10 * time.Second
 
 // Logger returns the logger that a reflector of this source and these options uses if its Run gets
-// ctx. It is for code that logs beside its reflector. The source may be nil.
+// ctx: that of [WithLogger], else that of ctx, else klog's. It names the object type and, if the
+// source knows them, resource and namespace. It is for code that logs beside its reflector. The
+// source may be nil.
 func Logger[T store.Object](ctx context.Context, source listwatch.ListerWatcher[T], optionList ...Option) logr.Logger {
-	return loggerFor(ctx, source, apply(optionList).log)
-}
-
-// loggerFor is the logger of the option, else that of ctx, else klog's. It names the object type
-// and, if the source knows them, resource and namespace.
-func loggerFor[T store.Object](ctx context.Context, source listwatch.ListerWatcher[T], given *logr.Logger) logr.Logger {
 	log := klog.FromContext(ctx)
-	if given != nil {
+	if given := apply(optionList).log; given != nil {
 		log = *given
 	}
 	objects := reflect.TypeFor[T]().String()

@@ -153,7 +153,8 @@ func (m *machine) watchEnded(class Class, o outcome) Class {
 // follow decides the request that comes after a watch, and the wait before it.
 func (m *machine) follow(class Class, o outcome) {
 	if showsLife(class, o) {
-		m.lives()
+		m.watches.lives()
+		m.backoff.Alive(0)
 	}
 	if m.stopsAt(class, o.err) {
 		return
@@ -229,12 +230,6 @@ func (m *machine) doubted(class Class, now time.Time) {
 	if m.held.atLeast = ""; m.healing.lost(class, now) && m.healing.begin(now) {
 		m.relist(class)
 	}
-}
-
-// lives takes in a sign that watches work.
-func (m *machine) lives() {
-	m.watches.lives()
-	m.backoff.Alive(0)
 }
 
 // relist makes a list due, unless Run ends. A list that stands in for a watch goes on doing that.

@@ -124,7 +124,7 @@ func (w *watchHealth) ended(class Class, o outcome) Class {
 	if class == OK && o.err == nil && o.contacts == 0 && o.lived < shortWatch && !o.due {
 		class = Short
 	}
-	w.bookmarked(o.bookmarks)
+	w.bookmarks = w.bookmarks || o.bookmarks > 0
 	if o.contacts > 0 {
 		w.silent = 0
 	}
@@ -141,8 +141,6 @@ func showsLife(class Class, o outcome) bool {
 
 // lives takes in a sign that watches work.
 func (w *watchHealth) lives() { w.lists, w.deaf, w.polls, w.failed = 0, 0, 0, "" }
-
-func (w *watchHealth) bookmarked(n int) { w.bookmarks = w.bookmarks || n > 0 }
 
 // listed takes in a complete list. A watch list is a watch that works, and ends with a bookmark.
 func (w *watchHealth) listed(kind stepKind) {

@@ -60,22 +60,18 @@ func (p *prober) pause() time.Duration {
 	return p.every - time.Duration(p.random()*float64(p.every/10))
 }
 
-// within makes the next probe due after delay, unless it is due sooner.
+// within makes the next probe due after delay, unless it is due sooner: something has happened.
 func (p *prober) within(delay time.Duration) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.since = time.Now()
-	p.soonerLocked(delay)
+	p.mu.Unlock()
+	p.goOn(delay)
 }
 
-// goOn makes the next probe due as soon as it may be: the last one has left something to be done.
-func (p *prober) goOn() {
+// goOn is within for what the last probe has left to be done.
+func (p *prober) goOn(delay time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.soonerLocked(0)
-}
-
-func (p *prober) soonerLocked(delay time.Duration) {
 	due := time.Now().Add(delay)
 	if earliest := p.last.Add(probePause); due.Before(earliest) {
 		due = earliest
@@ -170,7 +166,7 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 	plan := r.schedule(asked)
 	got, err := r.sweeps(ctx, asked, plan)
 	if err == nil && r.sweep.state != swept {
-		r.prober.goOn()
+		r.prober.goOn(0)
 	}
 	if err == nil && got.asked.IsZero() {
 		if plan.shared && !plan.own {
@@ -194,7 +190,7 @@ func (r *Reflector[T]) probe(ctx context.Context) {
 		r.doubt(err)
 	case class == Forbidden, class == Refused: // the role has watch alone, or the server no limits
 		if r.prober.refused++; r.prober.refused < refusedProbes {
-			r.prober.goOn()
+			r.prober.goOn(0)
 		} else {
 			r.proveByList()
 		}
@@ -258,7 +254,7 @@ func (r *Reflector[T]) claimed(c claim) {
 	switch {
 	case !watching:
 	case proven, !silent:
-		r.recovered(false)
+		r.recovered()
 	case !r.bookmarks.Load():
 		// Two probes in a row, and not a sign from a server that was never seen to send bookmarks:
 		// only a list can prove the copy.

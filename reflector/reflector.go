@@ -29,6 +29,9 @@ type Reflector[T store.Object] struct {
 	options options
 	random  func() float64 // in [0, 1)
 
+	// content is that of the store. It is empty, and has no version, if the store has no snapshots.
+	content func() store.Snapshot[T]
+
 	status statusKeeper
 	synced chan struct{}
 	began  atomic.Bool
@@ -88,7 +91,9 @@ func New[T store.Object](source listwatch.ListerWatcher[T], st store.Store[T], o
 	if source, ok := source.(interface{ Sharing() listwatch.SharingStats }); ok {
 		r.sharing = source.Sharing
 	}
+	r.content = func() (none store.Snapshot[T]) { return none }
 	if copied, ok := st.(store.Snapshotter[T]); ok {
+		r.content = copied.Snapshot
 		r.held = func(key string) (T, bool) { return copied.Snapshot().Get(key) }
 		if quick, ok := st.(getter[T]); ok {
 			r.held = quick.Get
@@ -133,7 +138,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 }
 
 func (r *Reflector[T]) runOnce(ctx context.Context) error {
-	r.log = loggerFor(ctx, r.source, r.options.log)
+	r.log = Logger(ctx, r.source, func(o *options) { o.log = r.options.log })
 	if r.missing != nil {
 		return r.missing
 	}

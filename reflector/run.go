@@ -79,24 +79,25 @@ func (r *Reflector[T]) report(s step, class Class, o outcome) {
 		}
 	}
 	r.log.V(2).Info("Request ended", "class", class, "list", s.kind != doWatch, "took", o.lived, "resourceVersion", r.machine.held.version)
+	if o.complete && o.skipped == 0 && r.doubts.Load() == nil {
+		r.status.healed()
+	}
 	switch {
 	case o.complete && s.poll: // the watch is still refused
-		r.status.polled(o.skipped == 0)
 	case o.complete:
-		r.recovered(o.skipped == 0)
+		r.recovered()
 	case class == Short:
 		r.failing(class, errors.New("the watch ended at once, without an event"), o.at)
 	case class != OK:
 		r.failing(class, o.err, o.at)
 	case interrupted: // it ended cleanly, before its time
-		r.recovered(false)
+		r.recovered()
 	}
 }
 
-// recovered notes that the server answers, and with healed that the copy is whole. It may be called
-// on any goroutine.
-func (r *Reflector[T]) recovered(healed bool) {
-	if r.status.well(healed && r.doubts.Load() == nil) {
+// recovered notes that the server answers. It may be called on any goroutine.
+func (r *Reflector[T]) recovered() {
+	if r.status.well() {
 		r.alarmed.Store(false)
 		r.log.Info("List-watch is well again", "resourceVersion", r.Status().ResourceVersion)
 	}

@@ -14,12 +14,9 @@ import (
 
 var table = metrics.NewTable([]string{"reflector"},
 	metrics.Gauge("tributary_reflector_synced", "1 once the store has held a whole state of the server.", func(s Status) bool { return s.Synced }),
-	metrics.By("class", func(s Status) map[string]bool {
-		if v := s.Verdict(0); v.Class != OK {
-			return map[string]bool{string(v.Class): true}
-		}
-		return nil
-	}, metrics.Gauge("tributary_reflector_not_right", "1 while the copy is not right, whatever the age of its proof; the class says why.", metrics.Itself[bool])),
+	metrics.When(func(s Status) bool { return s.Verdict(0).Class != OK },
+		metrics.By("class", func(s Status) map[string]bool { return map[string]bool{string(s.Verdict(0).Class): true} },
+			metrics.Gauge("tributary_reflector_not_right", "1 while the copy is not right, whatever the age of its proof; the class says why.", metrics.Itself[bool]))),
 	metrics.Gauge("tributary_reflector_proven_timestamp_seconds", "The moment of which the copy is proven to be the server's state.", func(s Status) time.Time { return s.ProvenAt }),
 	metrics.Gauge("tributary_reflector_unusable_objects", "Objects since the newest list, itself included, that could not be decoded or stored.", func(s Status) int { return s.Unusable }),
 	metrics.Gauge("tributary_reflector_retry_timestamp_seconds", "When the next request is made, while one is waited for.", func(s Status) time.Time { return s.RetryAt }),

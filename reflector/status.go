@@ -283,24 +283,16 @@ func (k *statusKeeper) failed(class Class, err error, at time.Time) (news, due b
 	return news, due, since
 }
 
-// polled records a list that stood in for a watch: with healed the copy is whole, and the failure
-// of the watch stays.
-func (k *statusKeeper) polled(healed bool) {
-	k.change(func(s *Status) {
-		if healed {
-			k.lost, s.Contradiction = nil, nil
-		}
-	})
+// healed records that the copy is whole. A failure of the watch stays.
+func (k *statusKeeper) healed() {
+	k.change(func(s *Status) { k.lost, s.Contradiction = nil, nil })
 }
 
-// well records that the connection works, and with healed that the copy is whole. An earlier loss
-// stays shown otherwise, and so does an interruption until the copy is proven to have caught up. It
-// reports whether all is well now and was not before.
-func (k *statusKeeper) well(healed bool) (news bool) {
+// well records that the connection works. An earlier loss stays shown, and so does an interruption
+// until the copy is proven to have caught up. It reports whether all is well now, and was not
+// before.
+func (k *statusKeeper) well() (news bool) {
 	k.change(func(s *Status) {
-		if healed {
-			k.lost, s.Contradiction = nil, nil
-		}
 		switch {
 		case k.lost != nil:
 			s.Err, s.Class, s.Attempts = k.lost, Classify(k.lost), 0

@@ -91,6 +91,7 @@ func TestContradictionOutlivesTheRelistThatFails(t *testing.T) {
 	require.Equal(t, History, v.Class)
 	require.ErrorIs(t, v.Err, contradiction)
 	require.ErrorContains(t, v.Err, "no list")
-	keeper.well(true)
+	keeper.healed()
+	keeper.well()
 	require.Equal(t, OK, keeper.read().Verdict(time.Minute).Class)
 }

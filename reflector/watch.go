@@ -43,32 +43,6 @@ func (r *Reflector[T]) closeWatch(w *openWatch[T]) {
 	w.guard.Stop()
 }
 
-// initial yields the objects up to the bookmark that ends the initial events, from which read gets
-// its version.
-func (w *openWatch[T]) initial(events iter.Seq2[listwatch.Event[T], error], read *listRead) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var none T
-		for event, err := range events {
-			part := stream.Object
-			if err == nil {
-				part, err = stream.PartOf(event)
-			}
-			switch {
-			case err != nil:
-				if !yield(none, stream.Cause(w.guard.Ctx, err)) {
-					return
-				}
-			case part == stream.End:
-				read.version = event.ResourceVersion
-				return
-			case part == stream.Object && !yield(event.Object, nil):
-				return
-			}
-		}
-		yield(none, stream.ErrIncomplete)
-	}
-}
-
 // watch follows the changes. A watch list brings the state before them.
 func (r *Reflector[T]) watch(ctx context.Context, s step) {
 	w := r.openWatch(ctx, s)
@@ -83,7 +57,7 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) {
 		if w.load == nil {
 			goOn = r.take(w, event, err)
 		} else {
-			goOn = w.load.put(event, err) || r.loaded(ctx, w)
+			goOn = w.initial(event, err) || r.loaded(ctx, w)
 		}
 		if !goOn {
 			break
@@ -91,6 +65,7 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) {
 	}
 	switch {
 	case w.load != nil: // the watch ended before the state did
+		w.load.put(*new(T), stream.ErrIncomplete)
 		w.load.stop()
 		r.loaded(ctx, w)
 	case w.step.kind == doWatch:
@@ -102,14 +77,32 @@ func (r *Reflector[T]) watch(ctx context.Context, s step) {
 func (r *Reflector[T]) load(w *openWatch[T]) {
 	r.enter(Listing)
 	read := r.readFor(w.step)
-	w.load = newLoad(read, func(events iter.Seq2[listwatch.Event[T], error]) { r.replace(w.initial(events, read), read, w.guard) })
+	w.load = newLoad(read, func(items iter.Seq2[T, error]) { r.replace(items, read, w.guard) })
+}
+
+// initial takes in an event of the state, which ends with a bookmark of its version. It reports
+// whether another one is wanted.
+func (w *openWatch[T]) initial(event listwatch.Event[T], err error) (wanted bool) {
+	part := stream.Object
+	if err == nil {
+		part, err = stream.PartOf(event)
+	}
+	switch {
+	case err != nil, part == stream.Object:
+		return w.load.put(event.Object, stream.Cause(w.guard.Ctx, err))
+	case part == stream.End:
+		w.load.read.version = event.ResourceVersion
+		w.load.stop()
+		return false
+	}
+	return true
 }
 
 // loaded takes in the state, and reports whether its watch goes on.
 func (r *Reflector[T]) loaded(ctx context.Context, w *openWatch[T]) bool {
 	read := w.load.read
 	w.load = nil
-	if r.listEnded(ctx, w.step, read); !read.complete || ctx.Err() != nil {
+	if r.listEnded(ctx, read); !read.complete || ctx.Err() != nil {
 		return false
 	}
 	s := r.next()
@@ -176,7 +169,7 @@ func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error
 	now, isEvent, write := time.Now(), event.Type != watch.Bookmark, err == nil
 	if err == nil {
 		if w.outcome.contacts == 0 {
-			r.recovered(false)
+			r.recovered()
 		}
 		if w.outcome.contacts == 0 || !isEvent {
 			w.guard.Allow(r.options.liveness) // the timer of a quiet watch never wakes
@@ -214,7 +207,7 @@ func (r *Reflector[T]) take(w *openWatch[T], event listwatch.Event[T], err error
 		}
 	})
 	if caughtUp {
-		r.recovered(false)
+		r.recovered()
 	}
 	return w.outcome.err == nil
 }

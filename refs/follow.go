@@ -30,15 +30,71 @@ func (r *Refs[T]) follow(e *entry[T]) {
 	if r.running == nil {
 		return
 	}
-	first := r.newRun(e, 0)
-	e.signal.Broadcast()
-	r.followers.Go(func() {
-		for next := first; next != nil; {
-			s := &reading[T]{refs: r, e: e, run: next}
-			err := r.attempt(next, func() bool { return e.run == next }, s.read)
-			next = r.ended(e, next, err)
-		}
-	})
+	defer e.signal.Broadcast()
+	r.pursue(r.newRun(e, 0), func(now *run) request { return &reading[T]{refs: r, e: e, run: now} })
+}
+
+// followed is a state that is read, and the watch that follows it: of a name, or of the metadata of
+// a namespace. The lock of Refs guards it.
+type followed struct {
+	run      *run      // the present attempt; nil if there is none
+	version  string    // up to which the state is known
+	contact  time.Time // the last sign that it is the server's
+	failures int       // attempts in a row
+	doubt    bool      // the next state must be the server's newest
+	back     bool      // the last answer was older than the state
+}
+
+// begins takes in the state that a request began with. A state older than the last one is believed
+// when the server tells it twice: its etcd was restored from a backup.
+func (f *followed) begins(now *run, version string, liveness time.Duration) error {
+	switch {
+	case f.run != now:
+		return errAgain
+	case !f.back && store.Version(version).Before(store.Version(f.version)):
+		f.back = true
+		return stream.ErrWentBack
+	}
+	now.read = time.Now()
+	now.Allow(stream.UntilFirst(liveness))
+	f.version, f.contact, f.back, f.doubt = version, now.read, false, false
+	return nil
+}
+
+// moves takes in the version of an event or a bookmark. From the first on, the server is known to
+// send some.
+func (f *followed) moves(now *run, version string, liveness time.Duration) error {
+	switch {
+	case f.run != now:
+		return errAgain
+	case store.Version(version).Before(store.Version(f.version)):
+		return stream.ErrUnplaced
+	}
+	f.version, f.contact = version, time.Now()
+	if now.Heard(f.contact); !now.news {
+		now.news = true
+		now.Allow(liveness)
+	}
+	return nil
+}
+
+// ends takes in the end of the attempt. It is a clean one if the state was followed, until the
+// watch ended as watches do.
+func (f *followed) ends(class reflector.Class) (clean bool) {
+	lived := !f.run.read.IsZero() && time.Since(f.run.read) >= shortLife
+	if lived {
+		f.failures = 0
+	}
+	if lived && (class == reflector.OK || class == reflector.Disconnected) {
+		return true
+	}
+	f.failures++
+	return false
+}
+
+// backoff is a random delay after so many failures in a row.
+func (f *followed) backoff() time.Duration {
+	return pace.Jitter(pace.Doubled(pace.Initial, pace.Limit, f.failures-1))
 }
 
 // newRun prepares the next attempt. A state that is only resumed may come from the server's cache;
@@ -95,33 +151,56 @@ func (r *Refs[T]) again(e *entry[T]) {
 
 // attempt makes the request of a run: after its delay, in its turn, and if it is still wanted. It
 // returns when the request has ended.
-func (r *Refs[T]) attempt(run *run, wanted func() bool, request func(t **turn) error) error {
+func (r *Refs[T]) attempt(run *run, s request) (err error) {
 	defer run.Stop()
 	if !pace.Sleep(run.Ctx, run.delay) {
 		return context.Cause(run.Ctx)
 	}
-	turn, err := r.gate.enter(run.Ctx, run.urgent)
-	if err != nil {
+	if run.turn, err = r.gate.enter(run.Ctx, run.urgent); err != nil {
 		return err
 	}
-	if err = errAgain; r.send(run, wanted) {
-		err = request(&turn)
+	if err = errAgain; r.send(run, s) {
+		err = s.read(run.Waiting(false, func(*sending.Wait) {}))
 	}
 	if run.Ctx.Err() != nil {
 		err = context.Cause(run.Ctx)
 	}
-	r.leaveTurn(&turn, err)
+	r.leaveTurn(run, err)
 	return err
 }
 
 // send notes that the request is sent now, unless it is not wanted any more.
-func (r *Refs[T]) send(run *run, wanted func() bool) bool {
+func (r *Refs[T]) send(run *run, s request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	run.asked = time.Now()
 	run.urgent = nil
 	run.Begin()
-	return wanted()
+	return s.wanted()
+}
+
+// request is what a run asks for. wanted is called under the lock when it is sent, and read returns
+// when its watch has ended. ended takes that in, and returns the next run; nil if another one has
+// begun, or none is wanted.
+type request interface {
+	wanted() bool
+	read(ctx context.Context) error
+	ended(err error) *run
+}
+
+// pursue makes an attempt and those that follow it, until Run ends. The caller holds the lock.
+func (r *Refs[T]) pursue(next *run, requestOf func(*run) request) {
+	ctx := r.running
+	r.followers.Go(func() {
+		for next != nil {
+			s := requestOf(next)
+			err := r.attempt(next, s)
+			if ctx.Err() != nil {
+				return
+			}
+			next = s.ended(err)
+		}
+	})
 }
 
 // reading is the request of a run. It is a [stream.Sink].
@@ -129,14 +208,14 @@ type reading[T store.Object] struct {
 	refs *Refs[T]
 	e    *entry[T]
 	run  *run
-	turn **turn // of a nil turn once the state has come
-	obj  T      // of the state, until that has ended
+	obj  T // of the state, until that has ended
 }
 
-// read reads the state of a name and follows it until the watch ends.
-func (s *reading[T]) read(t **turn) error {
-	s.turn = t
-	ctx, source := s.run.Waiting(false, func(*sending.Wait) {}), s.e.space.source
+func (s *reading[T]) wanted() bool { return s.e.run == s.run }
+
+// read reads the state of a name and follows it.
+func (s *reading[T]) read(ctx context.Context) error {
+	source := s.e.space.source
 	list := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, s.e.name.Name).String()}
 	watch := func(request metav1.ListOptions) metav1.ListOptions {
 		request.FieldSelector, request.TimeoutSeconds = list.FieldSelector, s.run.ends
@@ -149,25 +228,21 @@ func (s *reading[T]) read(t **turn) error {
 }
 
 // leaveTurn gives a turn back, at the state or at the end of the request.
-func (r *Refs[T]) leaveTurn(t **turn, err error) {
-	if *t == nil {
+func (r *Refs[T]) leaveTurn(run *run, err error) {
+	if run.turn == nil {
 		return
 	}
-	news := (*t).leave(err)
-	*t = nil
-	if !news {
+	news, answers := run.turn.leave(err)
+	if run.turn = nil; !news {
 		return
 	}
-	switch class := reflector.Classify(err); class {
-	// a person must act
-	case reflector.TLS, reflector.Credentials, reflector.Unauthorized, reflector.WrongAnswer:
-		r.log.Error(err, "The server does not answer", "class", class)
+	switch class := reflector.Classify(err); {
+	case answers:
+		r.log.Info("The server answers again")
+	case class == reflector.TLS, class == reflector.Credentials, class == reflector.Unauthorized, class == reflector.WrongAnswer:
+		r.log.Error(err, "The server does not answer", "class", class) // a person must act
 	default:
-		if r.gate.trouble() != nil {
-			r.log.Info("The server does not answer", "class", class, "reason", err.Error())
-		} else {
-			r.log.Info("The server answers again")
-		}
+		r.log.Info("The server does not answer", "class", class, "reason", err.Error())
 	}
 }
 
@@ -198,28 +273,19 @@ func (r *Refs[T]) count(event listwatch.Event[T]) {
 	r.bytes += uint64(event.Bytes)
 }
 
-// State takes in the state that a request began with. A state older than the last one is believed
-// when the server tells it twice: its etcd was restored from a backup.
+// State takes in the state that the request began with.
 func (s *reading[T]) State(version string) error {
 	obj := s.obj
 	s.obj = *new(T)
-	s.refs.leaveTurn(s.turn, nil)
+	s.refs.leaveTurn(s.run, nil)
 	r, e := s.refs, s.e
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e.run != s.run {
-		return errAgain
+	if err := e.begins(s.run, version, r.options.liveness); err != nil {
+		return err
 	}
-	if e.known && !e.back && store.Version(version).Before(store.Version(e.version)) {
-		e.back = true
-		return stream.ErrWentBack
-	}
-	now := time.Now()
-	s.run.read, e.contact = now, now
-	s.run.Allow(stream.UntilFirst(r.options.liveness))
-	e.back, e.doubt, e.failure = false, false, nil
 	r.alarm(e, reflector.OK, nil)
-	e.phase, e.covered, e.version = following, s.run.covers, version
+	e.phase, e.covered, e.failure = following, s.run.covers, nil
 	if err := r.take(e, obj); err != nil || !e.space.live() {
 		return err
 	}
@@ -234,15 +300,9 @@ func (s *reading[T]) Change(event listwatch.Event[T]) error {
 	r, e := s.refs, s.e
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e.run != s.run {
-		return errAgain
+	if err := e.moves(s.run, event.ResourceVersion, r.options.liveness); err != nil {
+		return err
 	}
-	if store.Version(event.ResourceVersion).Before(store.Version(e.version)) {
-		return stream.ErrUnplaced
-	}
-	now := time.Now()
-	s.run.heard(now, r.options.liveness)
-	e.contact, e.version = now, event.ResourceVersion
 	if event.Type != watch.Bookmark {
 		r.count(event)
 	}
@@ -284,25 +344,19 @@ func same[T store.Object](a, b T) bool {
 	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion() && a.GetUID() != "" && reflect.DeepEqual(a, b)
 }
 
-// ended takes in the end of an attempt, and returns the next one; nil if another has begun, or none
-// is wanted.
-func (r *Refs[T]) ended(e *entry[T], done *run, err error) *run {
+func (s *reading[T]) ended(err error) *run {
+	r, e, done := s.refs, s.e, s.run
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e.run != done || r.running == nil || r.running.Err() != nil {
+	if e.run != done {
 		return nil
 	}
 	defer e.signal.Broadcast()
 	now, class := time.Now(), reflector.Classify(err)
-	lived := !done.read.IsZero() && now.Sub(done.read) >= shortLife
-	if lived {
-		e.failures = 0
-	}
-	if lived && (class == reflector.OK || class == reflector.Disconnected) {
+	if e.ends(class) {
 		return r.newRun(e, pace.Jitter(pace.ResumeSpread))
 	}
-	e.failures++
-	delay := pace.Told(err) + backoff(e.failures, pace.Limit)
+	delay := pace.Told(err) + e.backoff()
 	switch {
 	case class == reflector.OK, class == reflector.Disconnected && !done.read.IsZero(): // at once
 	case done.read.IsZero() && !done.lists && noWatchList(class):
@@ -313,7 +367,7 @@ func (r *Refs[T]) ended(e *entry[T], done *run, err error) *run {
 	case class == reflector.WentBack, class == reflector.TooLarge, class == reflector.Expired:
 		e.doubt, delay = true, pace.Jitter(pace.ResumeSpread)
 		if e.failures > 2 {
-			delay = backoff(e.failures, pace.Limit)
+			delay = e.backoff()
 		}
 	default:
 		e.failure, e.doubt = &failure{class, err, now, false}, true
@@ -358,8 +412,8 @@ func (r *Refs[T]) patrol(ctx context.Context) {
 			r.inspect(e, now)
 		}
 		for _, s := range r.spaces {
-			if s.share != nil {
-				s.share.run.Check()
+			if s.run != nil {
+				s.run.Check()
 			}
 			r.weigh(s)
 		}

@@ -19,15 +19,15 @@ const (
 type gate struct {
 	turns, reserve chan struct{}
 
-	mu      sync.Mutex // guards the fields below
-	shut    time.Time  // no request before
+	mu      *sync.Mutex // of Refs; guards the fields below
+	shut    time.Time   // no request before
 	asker   pace.Asker
-	failure *failure // the last one; nil once the server answers
+	failure *failure // that keeps all names back; nil once the server answers
 }
 
-func newGate(o options) *gate {
+func newGate(o options, mu *sync.Mutex) *gate {
 	return &gate{
-		turns: make(chan struct{}, max(1, o.pace)), reserve: make(chan struct{}, reserve),
+		turns: make(chan struct{}, max(1, o.pace)), reserve: make(chan struct{}, reserve), mu: mu,
 		asker: pace.Asker{Initial: pace.Initial, Limit: pace.Limit},
 	}
 }
@@ -74,35 +74,28 @@ func (g *gate) opens() time.Time {
 	return g.shut
 }
 
-// trouble is the failure that keeps all names back; nil if there is none.
-func (g *gate) trouble() *failure {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.failure
-}
-
 // leave gives the turn back, with the error of its request. news tells that the server has failed,
-// or has come back.
-func (t *turn) leave(err error) (news bool) {
+// or has come back and answers.
+func (t *turn) leave(err error) (news, answers bool) {
 	<-t.lane
 	g := t.gate
 	class := reflector.Classify(err)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.keepsLocked(class) {
+	if !g.keeps(class) {
 		if err != nil && (class == reflector.Unknown || class == reflector.Silent) { // no answer
-			return false
+			return false, false
 		}
 		if g.failure != nil && t.began.Before(g.failure.at) { // under way when the gate was shut
-			return false
+			return false, false
 		}
 		news = g.failure != nil
 		g.asker.Alive(0)
 		g.failure, g.shut = nil, time.Time{}
-		return news
+		return news, true
 	}
 	if t.began.Before(g.shut) { // as above
-		return false
+		return false, false
 	}
 	news = g.failure == nil || g.failure.class != class
 	now, answer := time.Now(), pace.Failed
@@ -114,18 +107,12 @@ func (t *turn) leave(err error) (news bool) {
 	}
 	g.failure = &failure{class: class, err: err, at: now, starts: answer == pace.Refused}
 	g.shut = now.Add(g.asker.Next(answer, pace.RetryAfter(err)))
-	return news
+	return news, false
 }
 
 // keeps reports whether a failure keeps all names back: that of a server which is not there, or
-// fails, or was away and has not read its roles yet.
+// fails, or was away and has not read its roles yet. The caller holds the lock.
 func (g *gate) keeps(class reflector.Class) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.keepsLocked(class)
-}
-
-func (g *gate) keepsLocked(class reflector.Class) bool {
 	return ofServer(class) || (class == reflector.Forbidden || class == reflector.NotFound) && g.asker.Patient()
 }
 
@@ -137,9 +124,4 @@ func ofServer(class reflector.Class) bool {
 		return true
 	}
 	return false
-}
-
-// backoff is a random delay after so many failures in a row.
-func backoff(failures int, limit time.Duration) time.Duration {
-	return pace.Jitter(pace.Doubled(pace.Initial, limit, failures-1))
 }

@@ -89,7 +89,7 @@ func (r *Refs[T]) answer(e *entry[T]) (obj T, err error, done bool) {
 		return e.obj, nil, true
 	}
 	if e.returning() { // the watch of the namespace is made again
-		e.space.share.run.rush()
+		e.space.run.rush()
 		return obj, nil, false
 	}
 	if e.run == nil || e.phase == following {

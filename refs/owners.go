@@ -86,12 +86,11 @@ func (r *Refs[T]) addLocked(owner types.UID, names Names) {
 func (r *Refs[T]) register(name types.NamespacedName) *entry[T] {
 	s := r.spaces[name.Namespace]
 	if s == nil {
-		s = &space[T]{name: name.Namespace, source: r.source.Objects(name.Namespace)}
+		s = &space[T]{name: name.Namespace, source: r.source.Objects(name.Namespace), entries: map[*entry[T]]struct{}{}}
 		r.spaces[name.Namespace] = s
 	}
-	s.names++
 	e := &entry[T]{name: name, space: s, told: untold}
-	r.names[name] = e
+	r.names[name], s.entries[e] = e, struct{}{}
 	r.weigh(s)
 	return e
 }
@@ -112,8 +111,8 @@ func (r *Refs[T]) release(owner types.UID, e *entry[T]) {
 	for reader := range r.readers {
 		reader.note(e, old)
 	}
-	e.space.names--
-	if r.weigh(e.space); e.space.names == 0 {
+	delete(e.space.entries, e)
+	if r.weigh(e.space); len(e.space.entries) == 0 {
 		delete(r.spaces, e.name.Namespace)
 	}
 }

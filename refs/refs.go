@@ -97,7 +97,7 @@ func New[T store.Object](source Source[T], optionList ...Option) *Refs[T] {
 	if !features.FeatureGates().Enabled(features.WatchListClient) {
 		r.rest.Never()
 	}
-	r.gate = newGate(r.options)
+	r.gate = newGate(r.options, &r.mu)
 	r.over, r.end = context.WithCancelCause(context.Background())
 	return r
 }
@@ -183,30 +183,25 @@ const (
 //	  |                 +---- a new owner, and a Get -+------------------+
 //	  +--- no Get for long, Run ended
 type entry[T store.Object] struct {
-	name   types.NamespacedName
-	space  *space[T]
-	owners []types.UID // few: most objects have one or two
-	phase  phase
-	run    *run // of the present attempt; nil in idle and kept, and if the namespace is watched
+	followed // without a run in idle and kept, and if the namespace is watched
+	name     types.NamespacedName
+	space    *space[T]
+	owners   []types.UID // few: most objects have one or two
+	phase    phase
 
-	obj     T // nil if there is no such object, or known is false
-	known   bool
-	version string        // up to which obj is known
-	told    string        // the version that the namespace's watch told last; empty: it was deleted
-	toldAt  string        // a state has what was told from this version on
-	contact time.Time     // the last sign that obj is the server's state
-	used    time.Time     // the last Get
-	signal  signal.Signal // any of this changed
+	obj    T // nil if there is no such object, or known is false
+	known  bool
+	told   string        // the version that the namespace's watch told last; empty: it was deleted
+	toldAt string        // a state has what was told from this version on
+	used   time.Time     // the last Get
+	signal signal.Signal // any of this changed
 
 	// wanted and covered count pairs of an owner and a name: a state is read again if it was asked
 	// for before the newest pair.
 	wanted, covered uint64
 
-	alarm    reflector.Class // that was counted; empty: none
-	failure  *failure        // of the last attempt; nil if there was none, or it was well
-	failures int             // attempts in a row
-	doubt    bool            // the next state must be the server's newest
-	back     bool            // the last answer was older than obj
+	alarm   reflector.Class // that was counted; empty: none
+	failure *failure        // of the last attempt; nil if there was none, or it was well
 }
 
 // failure is the reason why a state is not known to be current.
@@ -228,17 +223,10 @@ type run struct {
 	lists  bool          // by LIST, and then WATCH
 	urgent chan struct{} // closed when a Get waits for the state; nil once the request is sent
 	rushed bool          // urgent is closed
+	turn   *turn         // nil before the request, and once the state has come
 	asked  time.Time     // when the request was sent
 	read   time.Time     // when the state came
 	news   bool          // an event or a bookmark came after the state
-}
-
-// heard notes an event after the state. From the first on, the server is known to send some.
-func (r *run) heard(now time.Time, liveness time.Duration) {
-	if r.Heard(now); !r.news {
-		r.news = true
-		r.Allow(liveness)
-	}
 }
 
 func (r *run) rush() {

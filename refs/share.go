@@ -2,6 +2,7 @@ package refs
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,57 +11,46 @@ import (
 
 	"github.com/tributary-go/tributary/internal/pace"
 	"github.com/tributary-go/tributary/internal/pointer"
-	"github.com/tributary-go/tributary/internal/sending"
 	"github.com/tributary-go/tributary/internal/stream"
 	"github.com/tributary-go/tributary/listwatch"
 	"github.com/tributary-go/tributary/reflector"
 	"github.com/tributary-go/tributary/store"
 )
 
-// space is a namespace, as long as it has names.
-type space[T store.Object] struct {
-	name    string
-	source  listwatch.ListerWatcher[T]
-	names   int
-	share   *share    // nil if each name has its own watch
-	refused time.Time // no watch of the namespace is tried before
-}
-
-// share is a watch of the metadata of a namespace. The lock of Refs guards it.
+// space is a namespace, as long as it has names, and the watch of its metadata. The lock of Refs
+// guards it.
 //
-// While it is live, it tells which objects change, so a name needs no watch: it is read when it was
-// told of (entry.told), up to that version. Names come and go without a gap. When the watch goes
-// live, its state tells which objects are newer than the held ones, and only names that are up to
-// date give up their own watch. When it ends for good, each name begins a watch of its own from the
-// version up to which its state is complete.
-type share struct {
-	run      *run // of the present attempt
-	live     bool
-	failed   bool   // the last attempt has not become live
-	failures int    // in a row
-	back     bool   // the last state was older than version
-	doubt    bool   // the next state must be the server's newest
-	version  string // up to which it has told everything
-	contact  time.Time
+// While that watch is live, it tells which objects change, so a name needs no watch: it is read
+// when it was told of (entry.told), up to that version. Names come and go without a gap. When the
+// watch goes live, its state tells which objects are newer than the held ones, and only names that
+// are up to date give up their own watch. When it ends for good, each name begins a watch of its
+// own from the version up to which its state is complete.
+type space[T store.Object] struct {
+	followed // by the watch of metadata; without a run if each name has its own
+	name     string
+	source   listwatch.ListerWatcher[T]
+	entries  map[*entry[T]]struct{} // its names
+	refused  time.Time              // no watch of the namespace is tried before
 }
 
-func (s *space[T]) live() bool { return s.share != nil && s.share.live }
+// live reports whether the watch tells of all changes: its state has come.
+func (s *space[T]) live() bool { return s.run != nil && !s.run.read.IsZero() }
 
 // end ends the watch of the namespace. The caller holds the lock.
 func (s *space[T]) end(cause error) {
-	if s.share != nil {
-		s.share.run.End(cause)
-		s.share = nil
+	if s.run != nil {
+		s.run.End(cause)
+		s.followed = followed{}
 	}
 }
 
 // shared reports whether the watch of the namespace follows the name, or did before it was
 // interrupted.
-func (e *entry[T]) shared() bool { return e.phase == following && e.run == nil && e.space.share != nil }
+func (e *entry[T]) shared() bool { return e.phase == following && e.run == nil && e.space.run != nil }
 
 // returning: the watch of the namespace has ended, and its first attempt to go on is under way.
 func (e *entry[T]) returning() bool {
-	return e.shared() && !e.space.share.live && !e.space.share.failed && e.covered >= e.wanted
+	return e.shared() && !e.space.live() && e.space.failures == 0 && e.covered >= e.wanted
 }
 
 // untold: the watch of the namespace has not told of the object.
@@ -80,15 +70,15 @@ func versionOf[T store.Object](obj T) string {
 
 // complete is the version up to which the state is known.
 func (e *entry[T]) complete() string {
-	if e.shared() && store.Version(e.version).Before(store.Version(e.space.share.version)) {
-		return e.space.share.version
+	if e.shared() && store.Version(e.version).Before(store.Version(e.space.version)) {
+		return e.space.version
 	}
 	return e.version
 }
 
 func (e *entry[T]) lastContact() time.Time {
 	if e.shared() {
-		return e.space.share.contact
+		return e.space.contact
 	}
 	return e.contact
 }
@@ -99,11 +89,10 @@ func (r *Refs[T]) weigh(s *space[T]) {
 	many := r.options.share
 	switch {
 	case r.running == nil || many == 0 || r.source.Metadata == nil:
-	case s.share == nil && s.names >= many && time.Now().After(s.refused):
-		h := &share{run: r.prepare(0)}
-		s.share = h
-		r.followers.Go(func() { r.followShare(s, h) })
-	case s.share != nil && s.names < (many+1)/2:
+	case s.run == nil && len(s.entries) >= many && time.Now().After(s.refused):
+		s.run = r.prepare(0)
+		r.pursue(s.run, func(now *run) request { return &sharing[T]{r, s, now, map[*entry[T]]string{}} })
+	case s.run != nil && len(s.entries) < (many+1)/2:
 		r.part(s, errAlone)
 	}
 }
@@ -111,7 +100,7 @@ func (r *Refs[T]) weigh(s *space[T]) {
 // part gives each name a watch of its own. The caller holds the lock.
 func (r *Refs[T]) part(s *space[T], cause error) {
 	var all []*entry[T]
-	for e := range r.in(s) {
+	for e := range s.entries {
 		if e.shared() {
 			e.contact, e.version = e.lastContact(), e.complete()
 			all = append(all, e)
@@ -123,51 +112,26 @@ func (r *Refs[T]) part(s *space[T], cause error) {
 	}
 }
 
-// in yields the entries of a namespace. The caller holds the lock.
-func (r *Refs[T]) in(s *space[T]) func(func(*entry[T]) bool) {
-	return func(yield func(*entry[T]) bool) {
-		for _, e := range r.names {
-			if e.space == s && !yield(e) {
-				return
-			}
-		}
-	}
-}
-
-// followShare keeps a watch of a namespace open, until each name has a watch of its own.
-func (r *Refs[T]) followShare(s *space[T], h *share) {
-	source := r.source.Metadata(s.name)
-	for next := h.run; next != nil; {
-		w := &sharing[T]{refs: r, s: s, h: h, run: next, heads: map[*entry[T]]string{}}
-		err := r.attempt(next, w.wanted, func(t **turn) error {
-			w.turn = t
-			request := stream.WatchList(next.from)
-			request.TimeoutSeconds = next.ends
-			return stream.WatchListTo(next.Waiting(false, func(*sending.Wait) {}), source, request, w)
-		})
-		next = r.endedShare(s, h, next, err)
-	}
-}
-
 // sharing is the request for the watch of a namespace. It is a [stream.Sink].
 type sharing[T store.Object] struct {
 	refs  *Refs[T]
 	s     *space[T]
-	h     *share
 	run   *run
-	turn  **turn               // of a nil turn once the state has come
 	heads map[*entry[T]]string // versions of the state; empty: no object
 }
 
-// wanted is called when the request is sent. The caller holds the lock.
 func (w *sharing[T]) wanted() bool {
-	for e := range w.refs.in(w.s) {
+	for e := range w.s.entries {
 		w.heads[e] = ""
 	}
-	return w.current()
+	return w.s.run == w.run
 }
 
-func (w *sharing[T]) current() bool { return w.s.share == w.h && w.h.run == w.run }
+func (w *sharing[T]) read(ctx context.Context) error {
+	request := stream.WatchList(w.run.from)
+	request.TimeoutSeconds = w.run.ends
+	return stream.WatchListTo(ctx, w.refs.source.Metadata(w.s.name), request, w)
+}
 
 // Item notes the version of an object of the state, if a name follows it.
 func (w *sharing[T]) Item(event listwatch.Event[*metav1.PartialObjectMetadata]) error {
@@ -187,26 +151,19 @@ func (w *sharing[T]) Item(event listwatch.Event[*metav1.PartialObjectMetadata]) 
 // the newer version: etcd may have been restored. Names that came after the request are read again,
 // too, if the state may have passed them.
 func (w *sharing[T]) State(version string) error {
-	r, h, heads := w.refs, w.h, w.heads
-	r.leaveTurn(w.turn, nil)
+	r, s, heads := w.refs, w.s, w.heads
+	r.leaveTurn(w.run, nil)
 	w.heads = nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch _, comparable := store.Version(version).Compare(store.Version(version)); {
-	case !w.current():
-		return errAgain
-	case !comparable:
+	if _, comparable := store.Version(version).Compare(store.Version(version)); !comparable {
 		return errIncomparable
-	case !h.back && store.Version(version).Before(store.Version(h.version)):
-		h.back = true
-		return stream.ErrWentBack
 	}
-	another := h.back || anotherHistory(heads)
-	now := time.Now()
-	w.run.read = now
-	w.run.Allow(stream.UntilFirst(r.options.liveness))
-	h.live, h.failed, h.back, h.doubt, h.version, h.contact = true, false, false, false, version, now
-	for e := range r.in(w.s) {
+	another := s.back || anotherHistory(heads)
+	if err := s.begins(w.run, version, r.options.liveness); err != nil {
+		return err
+	}
+	for e := range s.entries {
 		e.doubt = e.doubt || another
 		e.told, e.toldAt = untold, version
 		if head, counted := heads[e]; counted {
@@ -241,9 +198,9 @@ func anotherHistory[T store.Object](heads map[*entry[T]]string) bool {
 // anew; until then, the name keeps its own. The caller holds the lock.
 func (r *Refs[T]) settle(e *entry[T]) error {
 	if store.Version(e.version).Before(store.Version(e.toldAt)) {
-		if h := e.space.share; e.run != nil && e.run.toldAt == e.toldAt {
-			h.back = true
-			h.run.End(stream.ErrWentBack)
+		if e.run != nil && e.run.toldAt == e.toldAt {
+			e.space.back = true
+			e.space.run.End(stream.ErrWentBack)
 			return nil
 		}
 		r.again(e)
@@ -258,21 +215,14 @@ func (r *Refs[T]) settle(e *entry[T]) error {
 
 // Change takes in an event of a namespace.
 func (w *sharing[T]) Change(event listwatch.Event[*metav1.PartialObjectMetadata]) error {
-	r, h := w.refs, w.h
+	r := w.refs
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	version := store.Version(event.ResourceVersion)
-	switch {
-	case !w.current():
-		return errAgain
-	case version.Before(store.Version(h.version)):
-		return stream.ErrUnplaced
+	if err := w.s.moves(w.run, event.ResourceVersion, r.options.liveness); err != nil {
+		return err
 	}
-	now := time.Now()
-	w.run.heard(now, r.options.liveness)
-	h.contact, h.version = now, event.ResourceVersion
 	if event.Type == watch.Bookmark {
-		for e := range r.in(w.s) {
+		for e := range w.s.entries {
 			e.signal.Broadcast() // WaitFor may wait for it
 		}
 		return nil
@@ -286,11 +236,11 @@ func (w *sharing[T]) Change(event listwatch.Event[*metav1.PartialObjectMetadata]
 	}
 	switch {
 	// it is being read, or was
-	case !e.shared(), e.agrees(), store.Version(e.version).Reaches(version):
+	case !e.shared(), e.agrees(), store.Version(e.version).Reaches(store.Version(event.ResourceVersion)):
 	case event.Type == watch.Deleted:
 		e.version = event.ResourceVersion
 		return r.take(e, *new(T))
-	case r.unread(e, now):
+	case r.unread(e, time.Now()):
 		e.phase = idle
 	default:
 		r.follow(e)
@@ -298,42 +248,36 @@ func (w *sharing[T]) Change(event listwatch.Event[*metav1.PartialObjectMetadata]
 	return nil
 }
 
-// endedShare takes in the end of a watch of a namespace, and returns the next one; nil if names
-// have watches of their own now.
-func (r *Refs[T]) endedShare(s *space[T], h *share, done *run, err error) *run {
+func (w *sharing[T]) ended(err error) *run {
+	r, s := w.refs, w.s
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s.share != h || r.running == nil || r.running.Err() != nil {
+	if s.run != w.run {
 		return nil
 	}
-	now, class := time.Now(), reflector.Classify(err)
-	lived := h.live && now.Sub(done.read) >= shortLife
-	clean := lived && (class == reflector.OK || class == reflector.Disconnected)
-	h.live, h.failed = false, !clean
-	if h.failures++; lived {
-		h.failures = 0
-	}
+	class := reflector.Classify(err)
+	clean := s.ends(class)
 	delay := pace.Told(err) + pace.Jitter(pace.ResumeSpread)
 	switch {
-	case clean, r.gate.keeps(class) && done.read.IsZero(): // the gate waits for the server
+	case clean, r.gate.keeps(class) && w.run.read.IsZero(): // the gate waits for the server
 	case ofServer(class), class == reflector.OK, class == reflector.Silent, class == reflector.WentBack,
 		class == reflector.TooLarge, class == reflector.Expired, class == reflector.Unplaced:
-		h.doubt = true
-		delay = backoff(max(1, h.failures), pace.Limit)
+		s.doubt = true
+		delay = s.backoff()
 	default:
-		s.refused = now.Add(pace.Forbidden)
+		s.refused = time.Now().Add(pace.Forbidden)
 		r.log.Info("The namespace is not watched: each name has a watch of its own", "namespace", s.name, "class", class, "reason", err.Error())
 		r.part(s, errAlone)
 		return nil
 	}
-	for e := range r.in(s) {
+	for e := range s.entries {
 		if e.shared() {
 			e.signal.Broadcast()
 		}
 	}
-	h.run = r.prepare(delay)
-	if !h.doubt {
-		h.run.from = h.version
+	s.run = r.prepare(delay)
+	if !s.doubt {
+		s.run.from = s.version
 	}
-	return h.run
+	return s.run
 }

@@ -98,11 +98,11 @@ func (r *Refs[T]) Status() Status {
 		s.why[class] = r.whyNot(e, errNotCurrent)
 	}
 	for _, space := range r.spaces {
-		if space.share != nil {
+		if space.run != nil {
 			s.Namespaces++
 		}
 	}
-	if f := r.gate.trouble(); f != nil {
+	if f := r.gate.failure; f != nil {
 		s.Server = f.class
 	}
 	return s
@@ -171,7 +171,7 @@ func (r *Refs[T]) Ready(maxStaleness time.Duration) error {
 // trouble is why the state of a name may not be current: the last failure, of the name or of the
 // server; nil if there is none.
 func (r *Refs[T]) trouble(e *entry[T]) *failure {
-	f := r.gate.trouble()
+	f := r.gate.failure
 	if f == nil || e.failure != nil && e.failure.at.After(f.at) {
 		return e.failure
 	}

@@ -33,6 +33,12 @@ func (m *Memo) UnmarshalAfter(last Last, data []byte, obj unmarshaler) (now Note
 	case !last.Changes:
 		return nil, m.Unmarshal(data, obj)
 	}
+	return m.unmarshalBeside(last, data, obj)
+}
+
+// unmarshalBeside is a function of its own for its frame: below a plain decoding, it would double
+// the stack of each reader that waits (refs has one for each name).
+func (m *Memo) unmarshalBeside(last Last, data []byte, obj unmarshaler) (now Notes, err error) {
 	v, from, noted := reflect.ValueOf(obj), reflect.ValueOf(last.Object), last.Notes
 	if !m.Follows(len(data)) || !from.IsValid() || from.Type() != v.Type() || v.Kind() != reflect.Pointer || from.IsNil() {
 		return nil, m.unmarshal(data, obj, false)

@@ -23,6 +23,22 @@ func (s *Signal) Wait() <-chan struct{} {
 	}
 }
 
+// Until calls done now and after each broadcast. It returns true once done does, and false if over
+// is closed first.
+func (s *Signal) Until(over <-chan struct{}, done func() bool) bool {
+	for {
+		changed := s.Wait()
+		if done() {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return false
+		}
+	}
+}
+
 // Broadcast wakes all goroutines that wait. It does not block. Call it after the change of state.
 func (s *Signal) Broadcast() {
 	if s.waited.Load() == nil {

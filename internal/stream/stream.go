@@ -152,7 +152,11 @@ type Sink[T store.Object] interface {
 
 // WatchListTo reads the state and the changes by one request, until the watch ends.
 func WatchListTo[T store.Object](ctx context.Context, source listwatch.ListerWatcher[T], request metav1.ListOptions, to Sink[T]) error {
-	initial := true
+	return watchTo(ctx, source, request, to, true)
+}
+
+// watchTo reads a watch, which begins with the state if it is initial.
+func watchTo[T store.Object](ctx context.Context, source listwatch.ListerWatcher[T], request metav1.ListOptions, to Sink[T], initial bool) error {
 	for event, err := range source.Watch(ctx, request) {
 		part := Progress
 		switch {
@@ -199,13 +203,5 @@ func ListAndWatchTo[T store.Object](ctx context.Context, source listwatch.Lister
 	if err := to.State(version); err != nil {
 		return err
 	}
-	for event, err := range source.Watch(ctx, watch(version)) {
-		if err == nil {
-			err = to.Change(event)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return watchTo(ctx, source, watch(version), to, false)
 }

@@ -140,18 +140,11 @@ func (p *proof[T]) inventory(ctx context.Context, version uint64) (inventory, er
 func (c *Cache[T]) settle(ctx context.Context, listed inventory) bool {
 	ctx, cancel := context.WithTimeout(ctx, compareWait)
 	defer cancel()
-	for {
-		changed := c.changed.Wait()
-		if c.settled(listed) {
-			c.changed.Broadcast()
-			return true
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return false
-		}
+	settled := c.changed.Until(ctx.Done(), func() bool { return c.settled(listed) })
+	if settled {
+		c.changed.Broadcast()
 	}
+	return settled
 }
 
 // settled notes the version of a list whose objects are the cache's. It reports whether there is

@@ -57,16 +57,12 @@ func (l *Lookup) cut(start string) (id string, pod *Pod) {
 		if !strings.HasPrefix(text, start) {
 			continue
 		}
-		for _, one := range entries {
-			switch {
-			case one.kind != containerValue || l.expired(one.lost):
-				continue
-			case one.lost.IsZero():
-				present, id = present+1, text
-			default:
-				ended, past = ended+1, text
-			}
-			break // the first entry of a kind counts
+		switch one := firstOf(entries, containerValue); {
+		case one == nil || l.expired(one.lost):
+		case one.lost.IsZero():
+			present, id = present+1, text
+		default:
+			ended, past = ended+1, text
 		}
 	}
 	switch {

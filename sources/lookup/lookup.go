@@ -186,13 +186,8 @@ func (l *Lookup) byBytes(kind valueKind, text []byte) *Pod {
 
 // first is the pod that counts, unless it lost the value too long ago.
 func (l *Lookup) first(found []entry, kind valueKind) *Pod {
-	for i := range found {
-		if one := &found[i]; one.kind == kind {
-			if l.expired(one.lost) {
-				return nil
-			}
-			return one.now.Load()
-		}
+	if one := firstOf(found, kind); one != nil && !l.expired(one.lost) {
+		return one.now.Load()
 	}
 	return nil
 }

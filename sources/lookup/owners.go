@@ -168,10 +168,12 @@ func (o *owners) run(ctx context.Context) {
 	synced, timer := o.pods.Synced(), time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		next, object, wait := o.next()
+		o.mu.Lock()
+		next, wait := o.turns.next(time.Now())
+		o.mu.Unlock()
 		if next != nil {
 			all.Go(func() {
-				o.ask(ctx, next, object)
+				o.ask(ctx, next)
 				o.wake()
 			})
 			continue
@@ -188,16 +190,6 @@ func (o *owners) run(ctx context.Context) {
 	}
 }
 
-// next has a copy of the object, which other pods change meanwhile.
-func (o *owners) next() (next *turn, object owned, wait time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if next, wait = o.turns.next(time.Now()); next != nil {
-		object = next.object
-	}
-	return next, object, wait
-}
-
 // wake has run look for the next turn.
 func (o *owners) wake() {
 	select {
@@ -206,7 +198,10 @@ func (o *owners) wake() {
 	}
 }
 
-func (o *owners) ask(ctx context.Context, one *turn, object owned) {
+func (o *owners) ask(ctx context.Context, one *turn) {
+	o.mu.Lock()
+	object := one.object // which other pods change meanwhile
+	o.mu.Unlock()
 	got, err := o.asker.controllerOf(ctx, object)
 	if ctx.Err() != nil {
 		return

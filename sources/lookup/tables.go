@@ -29,6 +29,16 @@ type entry struct {
 	lost time.Time // when the value ended to be true; zero: it is true
 }
 
+// firstOf is the entry of a kind that counts; nil if there is none.
+func firstOf(found []entry, kind valueKind) *entry {
+	for i := range found {
+		if found[i].kind == kind {
+			return &found[i]
+		}
+	}
+	return nil
+}
+
 // record is one pod, from its first state until its last value is forgotten. A change that leaves
 // its values as they are is a change of now alone, and none of the tables.
 type record struct {
@@ -117,7 +127,7 @@ func (e *edit) end(r *record) {
 	if e.of.keep > 0 {
 		r.now.Store(&Pod{MergedPod: r.now.Load().MergedPod, Ended: e.at})
 	} else {
-		e.release(r)
+		e.control(r, &Pod{})
 	}
 	e.lose(r, lost)
 }
@@ -145,11 +155,11 @@ func (e *edit) forget(one loss) {
 		e.place(v, entry{one.record, v.kind, one.at}, expired)
 	}
 	if one.now.Load().Ended.Equal(one.at) {
-		e.release(one.record)
+		e.control(one.record, &Pod{})
 	}
 }
 
-// control notes the controllers of a record.
+// control notes the controllers of a record: those of its pod, and none once that is forgotten.
 func (e *edit) control(r *record, next *Pod) {
 	if e.of.owners == nil {
 		return
@@ -167,26 +177,15 @@ func (e *edit) control(r *record, next *Pod) {
 		e.touch(object)
 	}
 	for _, uid := range r.owners {
-		if !slices.Contains(all, uid) {
-			e.unuse(uid)
+		if slices.Contains(all, uid) {
+			continue
 		}
+		if e.of.uses[uid]--; e.of.uses[uid] == 0 {
+			delete(e.of.uses, uid)
+		}
+		e.touch(owned{uid: uid})
 	}
 	r.owners = all
-}
-
-// release gives up the controllers of a record.
-func (e *edit) release(r *record) {
-	for _, uid := range r.owners {
-		e.unuse(uid)
-	}
-	r.owners = nil
-}
-
-func (e *edit) unuse(uid types.UID) {
-	if e.of.uses[uid]--; e.of.uses[uid] == 0 {
-		delete(e.of.uses, uid)
-	}
-	e.touch(owned{uid: uid})
 }
 
 func (e *edit) touch(object owned) {

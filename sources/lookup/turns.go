@@ -139,18 +139,12 @@ func (t *turns) failed(one *turn, now time.Time, problem error, answer pace.Answ
 		one.probed = t.probes
 	} else {
 		one.failures++
-		one.due = now.Add(later(one.failures, objectMaxRetry))
+		pause := pace.Doubled(firstRetry, objectMaxRetry, one.failures-1)
+		one.due = now.Add(pause + pace.Jitter(pause/4)) // agents fail at one moment
 	}
 	if one.state == probing || of.answered {
 		of.answered = false
 		of.until = now.Add(of.asker.Next(answer, told))
 	}
 	one.state = waiting
-}
-
-// later is the pause after some failures in a row. The agents of a cluster fail at one moment, and
-// must not all come back at one.
-func later(failures int, longest time.Duration) time.Duration {
-	pause := pace.Doubled(firstRetry, longest, failures-1)
-	return pause + pace.Jitter(pause/4)
 }

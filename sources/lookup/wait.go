@@ -33,18 +33,12 @@ const longestWait = 10 * time.Second
 func (l *Lookup) Wait(ctx context.Context, seen Sight) *Pod {
 	ctx, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()
-	for {
-		changed := l.fresh.Wait()
-		pod, certain := l.sighted(seen)
-		if certain {
-			return pod
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return pod
-		}
-	}
+	var pod *Pod
+	l.fresh.Until(ctx.Done(), func() (certain bool) {
+		pod, certain = l.sighted(seen)
+		return certain
+	})
+	return pod
 }
 
 // WaitOwner is [Lookup.Owner] for the first line of a new pod. While the API server has not
@@ -57,18 +51,11 @@ func (l *Lookup) WaitOwner(ctx context.Context, pod *corev1.Pod) (owner metav1.O
 	ctx, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()
 	object, _ := ownedBy(pod)
-	for {
-		told := l.owners.told.Wait()
+	l.owners.told.Until(ctx.Done(), func() bool {
 		owner, known = l.Owner(pod)
-		if known || !errors.Is(l.owners.reason(object), errUnanswered) {
-			return owner, known
-		}
-		select {
-		case <-told:
-		case <-ctx.Done():
-			return owner, known
-		}
-	}
+		return known || !errors.Is(l.owners.reason(object), errUnanswered)
+	})
+	return owner, known
 }
 
 // sighted is the best answer at present. It is certain if nothing better can come.
@@ -103,14 +90,12 @@ func (l *Lookup) sighted(seen Sight) (best *Pod, certain bool) {
 // running is the pod that has a value now, and runs.
 func (l *Lookup) running(kind valueKind, text string) *Pod {
 	found, _ := l.now.Load().Get(trie.HashString(text), text)
-	for i := range found {
-		if one := &found[i]; one.kind == kind {
-			pod := one.now.Load()
-			if !one.lost.IsZero() || pod.age().stage != running {
-				return nil
-			}
-			return pod
-		}
+	one := firstOf(found, kind)
+	if one == nil || !one.lost.IsZero() {
+		return nil
+	}
+	if pod := one.now.Load(); pod.age().stage == running {
+		return pod
 	}
 	return nil
 }
