@@ -51,15 +51,17 @@ func Stall(t *testing.T, once func()) (worst, hold time.Duration) {
 	runtime.GC()
 	marking := time.Since(start)
 	hold = 2*marking + 200*time.Millisecond
+	start = time.Now()
+	spin(sample, new(atomic.Bool))
+	most := int64(float64(sample) * float64(3*hold) / float64(time.Since(start)))
 	for range 3 {
 		collected := make(chan struct{})
 		var over atomic.Bool
 		go func() { runtime.GC(); close(collected) }()
 		time.Sleep(marking / 4) // the stacks are scanned, the heap is not
-		go func() {
-			for !over.Load() { // without a call, so without a point to preempt it
-			}
-		}()
+		// If the collection has come to its end before the loop begins, it has stopped the world, and
+		// waits for the loop: nobody else could end it.
+		go spin(most, &over)
 		end := time.Now().Add(hold)
 		time.AfterFunc(hold, func() { over.Store(true) })
 		slowest := time.Duration(0)
@@ -77,6 +79,17 @@ func Stall(t *testing.T, once func()) (worst, hold time.Duration) {
 	}
 	runtime.KeepAlive(heap)
 	return worst, hold
+}
+
+// sample is for how many turns the speed of a loop is measured.
+const sample = 10_000_000
+
+// spin turns so often, or until it is over. It has no call in it, and so no point to preempt it.
+//
+//go:noinline
+func spin(most int64, over *atomic.Bool) {
+	for ; most > 0 && !over.Load(); most-- {
+	}
 }
 
 type link struct {
