@@ -59,8 +59,8 @@ func Stall(t *testing.T, once func()) (worst, hold time.Duration) {
 		var over atomic.Bool
 		go func() { runtime.GC(); close(collected) }()
 		time.Sleep(marking / 4) // the stacks are scanned, the heap is not
-		// If the collection has come to its end before the loop begins, it has stopped the world, and
-		// waits for the loop: nobody else could end it.
+		// If the collection has come to its end before the loop begins, it has stopped the world,
+		// and waits for the loop: nobody else could end it.
 		go spin(most, &over)
 		end := time.Now().Add(hold)
 		time.AfterFunc(hold, func() { over.Store(true) })
