@@ -9,6 +9,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -78,7 +79,7 @@ func (r reading) open() copied {
 // openers make our copy of each resource.
 var openers = map[string]func(client rest.Interface, resource string, r reading, options ...listwatch.Option) copied{
 	"configmaps":     opened[corev1.ConfigMap],
-	"endpointslices": opened[discoveryv1.EndpointSlice],
+	"endpointslices": opened[discoveryv1.EndpointSlice], "networkpolicies": opened[networkingv1.NetworkPolicy],
 	"events":         opened[corev1.Event],
 	"leases":         opened[coordinationv1.Lease],
 	"nodes":          opened[corev1.Node],

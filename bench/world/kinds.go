@@ -11,6 +11,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -65,6 +66,9 @@ var Kinds = []Kind{
 	{"EndpointSlice", discoveryv1.SchemeGroupVersion, "endpointslices", false, endpointSlice, false},
 	{"Lease", coordinationv1.SchemeGroupVersion, "leases", false, lease, false},
 	{"Event", core, "events", false, event, false},
+	{"NetworkPolicy", networkingv1.SchemeGroupVersion, "networkpolicies", false, networkPolicy, false},
+	{"ConfigMap of a dashboard", core, "configmaps", false, dashboard, false},
+	{"Secret of a Helm release", core, "secrets", false, release, false},
 	{"Secret", core, "secrets", false, func(i, version, state int) Object { return secret(i, version, state, 4<<10) }, false},
 	{"Secret of 500 KB", core, "secrets", true, func(i, version, state int) Object { return secret(i, version, state, 500_000) }, false},
 	{"ConfigMap of 900 KB", core, "configmaps", true, configMap, false},
@@ -115,6 +119,8 @@ func service(i, version, state int) Object {
 	return s
 }
 
+const imagesOfACluster = 400
+
 func node(i, version, state int) Object {
 	beat := metav1.NewTime(epoch.Add(time.Duration(changing(i, state).IntN(600_000)) * time.Second))
 	n := &corev1.Node{ObjectMeta: meta(i, version, fmt.Sprintf("node-%05d.eu-central-1.compute.internal", i), kubeletFields)}
@@ -138,9 +144,10 @@ func node(i, version, state int) Object {
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, LastHeartbeatTime: beat,
 			LastTransitionTime: n.CreationTimestamp, Reason: "Kubelet" + string(kind), Message: "kubelet reports its state"})
 	}
-	for image := range 25 {
-		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{SizeBytes: int64(image+i%5) << 20,
-			Names: []string{fmt.Sprintf("registry.example.com/team-%04d/service@sha256:%s", image, hex(rand.New(rand.NewPCG(uint64(image), 29)), 64))}})
+	for _, image := range rand.New(rand.NewPCG(uint64(i), 27)).Perm(imagesOfACluster)[:50] { // as many as a kubelet reports
+		repository := fmt.Sprintf("registry.example.com/team-%04d/service-%02d", image/20, image%20)
+		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{SizeBytes: int64(20+image) << 20,
+			Names: []string{repository + "@sha256:" + hex(rand.New(rand.NewPCG(uint64(image), 29)), 64), fmt.Sprintf("%s:v1.%d.0", repository, image%7)}})
 	}
 	return n
 }
