@@ -20,6 +20,7 @@ import (
 	"github.com/tributary-go/tributary/informer/clientgo/informers"
 	"github.com/tributary-go/tributary/internal/race"
 	"github.com/tributary-go/tributary/listwatch/listwatchtest"
+	"github.com/tributary-go/tributary/server/watchcache"
 	"github.com/tributary-go/tributary/store"
 	"github.com/tributary-go/tributary/store/packed"
 )
@@ -138,7 +139,7 @@ func TestPackedFactory(t *testing.T) {
 // TestFactoriesThatTakeLess compares a factory's copy with that of a packed kind, and what a slim
 // transform leaves with the copy of client-go's factory.
 func TestFactoriesThatTakeLess(t *testing.T) {
-	server := listwatchtest.New(t, listwatchtest.Pods())
+	server := listwatchtest.New(t, listwatchtest.Pods(), watchcache.WithListBytes(0)) // nor does it keep what it sends
 	for i := range 2000 {
 		p := onNode(fmt.Sprint("n", i%7), pod("ns", fmt.Sprintf("pod-%04d", i)))
 		p.Annotations = map[string]string{"note": strings.Repeat(fmt.Sprint("of ", i, ". "), 100)}
@@ -190,6 +191,7 @@ func TestFactoriesThatTakeLess(t *testing.T) {
 	t.Logf("plain %d KB, packed %d KB; slim %d KB, client-go's %d KB", plain>>10, packed>>10, slim>>10, clientGo>>10)
 	require.Less(t, packed, plain/2)
 	if !race.Enabled { // it holds memory of its own
-		require.Less(t, slim, clientGo+300<<10)
+		// The first objects are remembered, and as many as are decoded meanwhile.
+		require.Less(t, slim, clientGo*3/2)
 	}
 }
