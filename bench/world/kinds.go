@@ -144,7 +144,8 @@ func node(i, version, state int) Object {
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, LastHeartbeatTime: beat,
 			LastTransitionTime: n.CreationTimestamp, Reason: "Kubelet" + string(kind), Message: "kubelet reports its state"})
 	}
-	for _, image := range rand.New(rand.NewPCG(uint64(i), 27)).Perm(imagesOfACluster)[:50] { // as many as a kubelet reports
+	// A kubelet reports the 50 largest.
+	for _, image := range rand.New(rand.NewPCG(uint64(i), 27)).Perm(imagesOfACluster)[:50] {
 		repository := fmt.Sprintf("registry.example.com/team-%04d/service-%02d", image/20, image%20)
 		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{SizeBytes: int64(20+image) << 20,
 			Names: []string{repository + "@sha256:" + hex(rand.New(rand.NewPCG(uint64(image), 29)), 64), fmt.Sprintf("%s:v1.%d.0", repository, image%7)}})

@@ -139,7 +139,8 @@ func TestPackedFactory(t *testing.T) {
 // TestFactoriesThatTakeLess compares a factory's copy with that of a packed kind, and what a slim
 // transform leaves with the copy of client-go's factory.
 func TestFactoriesThatTakeLess(t *testing.T) {
-	server := listwatchtest.New(t, listwatchtest.Pods(), watchcache.WithListBytes(0)) // nor does it keep what it sends
+	// The server is in this heap: it keeps nothing of what it sends.
+	server := listwatchtest.New(t, listwatchtest.Pods(), watchcache.WithListBytes(0))
 	for i := range 2000 {
 		p := onNode(fmt.Sprint("n", i%7), pod("ns", fmt.Sprintf("pod-%04d", i)))
 		p.Annotations = map[string]string{"note": strings.Repeat(fmt.Sprint("of ", i, ". "), 100)}
