@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"strconv"
@@ -22,7 +23,7 @@ type options struct {
 	scopes     []Scope
 	aggregated map[schema.GroupResource]bool
 	linger     time.Duration
-	cache      []watchcache.Option // of all copies, in tests
+	cache      []watchcache.Option
 	minor      int
 	audit      func(Read) // nil: none
 	journals   string
@@ -40,7 +41,7 @@ func newOptions(list []Option) (o options, err error) {
 	if err := null.Options("relay", list, func(option Option) { option(&o) }); err != nil {
 		return o, err
 	}
-	return o, o.validate()
+	return o, cmp.Or(o.validate(), watchcache.Validate(o.cache...))
 }
 
 func (o options) validate() error {
@@ -84,6 +85,11 @@ func Aggregated(resources ...schema.GroupResource) Option {
 // WithLinger sets how long a copy stays after its last reader has gone. The default is five
 // minutes; zero ends it at once.
 func WithLinger(d time.Duration) Option { return func(o *options) { o.linger = d } }
+
+// WithCache changes the caches of all copies, such as their windows.
+func WithCache(list ...watchcache.Option) Option {
+	return func(o *options) { o.cache = append(o.cache, list...) }
+}
 
 // WithJournals keeps the copies in files of a folder, so that they outlive the process: its watches
 // go on where they ended. The folder and the files are their owner's alone. Secrets are never
