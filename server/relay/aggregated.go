@@ -60,7 +60,7 @@ func (r *Relay) mayCopy(resource schema.GroupVersionResource, by owner) error {
 }
 
 // guard asks, before each list and each watch of a copy, who serves its objects now, and whether
-// it is still a copy of them: of their kind and scope, and with all of their fields.
+// it is still a copy of them: of their kind and scope, and at a watch, with all of their fields.
 type guard struct {
 	http.RoundTripper
 	*kindCopy
@@ -83,7 +83,7 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		g.refuse(refusedFor, err)
 		return nil, err
 	}
-	if g.typed && g.relay.upstream.check(r.Context()) == nil && g.relay.upstream.release() > g.relay.minor {
+	if g.typed && isTrue(r.URL.Query(), "watch") && g.relay.upstream.check(r.Context()) == nil && g.relay.upstream.release() > g.relay.minor {
 		err = errNewer
 	} else if !isBuiltin(g.resource) {
 		err = g.outdated(r.Context())
