@@ -329,6 +329,7 @@ func TestAProjectionTakesNoMoreThanPlainDecoding(t *testing.T) {
 	follow(t, whole, copied)
 	known := whole.Sharing().Entries
 	held()
-	require.GreaterOrEqual(t, whole.Sharing().Entries, known, "a copy of whole objects goes on sharing")
+	// What no object has any more may be forgotten meanwhile.
+	require.Greater(t, whole.Sharing().Entries, known/2, "a copy of whole objects goes on sharing")
 	runtime.KeepAlive(copied)
 }
