@@ -78,15 +78,16 @@ func (r reading) open() copied {
 
 // openers make our copy of each resource.
 var openers = map[string]func(client rest.Interface, resource string, r reading, options ...listwatch.Option) copied{
-	"configmaps":     opened[corev1.ConfigMap],
-	"endpointslices": opened[discoveryv1.EndpointSlice], "networkpolicies": opened[networkingv1.NetworkPolicy],
-	"events":   opened[corev1.Event],
-	"leases":   opened[coordinationv1.Lease],
-	"nodes":    opened[corev1.Node],
-	"pods":     opened[corev1.Pod],
-	"secrets":  opened[corev1.Secret],
-	"services": opened[corev1.Service],
-	"widgets":  opened[unstructured.Unstructured],
+	"configmaps":      opened[corev1.ConfigMap],
+	"endpointslices":  opened[discoveryv1.EndpointSlice],
+	"events":          opened[corev1.Event],
+	"leases":          opened[coordinationv1.Lease],
+	"networkpolicies": opened[networkingv1.NetworkPolicy],
+	"nodes":           opened[corev1.Node],
+	"pods":            opened[corev1.Pod],
+	"secrets":         opened[corev1.Secret],
+	"services":        opened[corev1.Service],
+	"widgets":         opened[unstructured.Unstructured],
 }
 
 func opened[O any, T interface {

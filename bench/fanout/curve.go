@@ -10,10 +10,10 @@ import (
 // measureCurve prints the rows by node with 8 writes in flight, and plots them over the number of
 // watchers.
 func measureCurve(ctx context.Context, s harness.Settings, pods int, path string) {
-	grown := make([][]harness.Figures, len(libraries)+1) // per library, per count
+	grown := make([][]harness.Figures, len(libraries)) // per library, per count
 	table.Begin("")
 	for _, watchers := range counts {
-		for i, f := range (load{Watchers: watchers, InFlight: 8, Pods: pods, Events: *events}).measureAll(ctx, s) {
+		for i, f := range (load{Watchers: watchers, InFlight: 8, Pods: pods, Events: *events}).measureAll(ctx, s)[:len(libraries)] {
 			grown[i] = append(grown[i], f)
 		}
 	}

@@ -26,19 +26,26 @@ type (
 // is converted; a schema that is not structural.
 func Resource(definition *apiextensionsv1.CustomResourceDefinition) (r apiserver.Resource[*document], err error) {
 	d := completed(definition)
-	i := slices.IndexFunc(d.Spec.Versions, func(v version) bool { return v.Storage })
-	switch {
-	case i < 0:
-		err = errNoStorage
-	case !d.Spec.Versions[i].Served:
-		err = fmt.Errorf("the version %s is stored and not served: nothing is converted", d.Spec.Versions[i].Name)
-	default:
-		r, err = describe(d, d.Spec.Versions[i])
+	v, err := stored(d)
+	if err == nil && !v.Served {
+		err = fmt.Errorf("the version %s is stored and not served: nothing is converted", v.Name)
+	}
+	if err == nil {
+		r, err = describe(d, v)
 	}
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", d.Name, err)
 	}
 	return r, nil
+}
+
+// stored is the version in which objects are stored.
+func stored(d *apiextensionsv1.CustomResourceDefinition) (v version, err error) {
+	i := slices.IndexFunc(d.Spec.Versions, func(v version) bool { return v.Storage })
+	if i < 0 {
+		return v, errNoStorage
+	}
+	return d.Spec.Versions[i], nil
 }
 
 func describe(d *apiextensionsv1.CustomResourceDefinition, v version) (r apiserver.Resource[*document], err error) {

@@ -32,11 +32,10 @@ type Version struct {
 // is left to be served; a schema that is not structural.
 func Versions(definition *apiextensionsv1.CustomResourceDefinition) (all []Version, err error) {
 	d := completed(definition)
-	storage := slices.IndexFunc(d.Spec.Versions, func(v version) bool { return v.Storage })
-	if storage < 0 {
-		return nil, fmt.Errorf("%s: %w", d.Name, errNoStorage)
+	stored, err := stored(d)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Name, err)
 	}
-	stored := d.Spec.Versions[storage]
 	converts := d.Spec.Conversion == nil || d.Spec.Conversion.Strategy == apiextensionsv1.NoneConverter
 	for _, v := range d.Spec.Versions {
 		if !v.Served || !v.Storage && !converts {

@@ -59,8 +59,8 @@ func (r *Relay) mayCopy(resource schema.GroupVersionResource, by owner) error {
 	}
 }
 
-// guard asks, before each list and each watch of a copy, who serves its objects now, and whether
-// it is still a copy of them: of their kind and scope, and at a watch, with all of their fields.
+// guard checks each list and watch of a copy before it is sent. It ends the copy if another server
+// answers for the kind now, or if the copy no longer has the kind's scope or all of its fields.
 type guard struct {
 	http.RoundTripper
 	*kindCopy
@@ -83,12 +83,7 @@ func (g guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		g.refuse(refusedFor, err)
 		return nil, err
 	}
-	if g.typed && isTrue(r.URL.Query(), "watch") && g.relay.upstream.check(r.Context()) == nil && g.relay.upstream.release() > g.relay.minor {
-		err = errNewer
-	} else if !isBuiltin(g.resource) {
-		err = g.outdated(r.Context())
-	}
-	if err != nil {
+	if err := g.outdated(r.Context(), isTrue(r.URL.Query(), "watch")); err != nil {
 		g.end(ended, err)
 		return nil, err
 	}
@@ -101,8 +96,15 @@ var (
 	errNewer   = errors.New("the upstream is of a later release than the relay's Go types")
 )
 
-// outdated is how discovery differs from a copy. No answer is no proof.
-func (c *kindCopy) outdated(ctx context.Context) error {
+// outdated is how the upstream differs from what the copy was made for; nil if it does not, or does
+// not say. Its release is asked for at a watch alone: a server is upgraded by a restart.
+func (c *kindCopy) outdated(ctx context.Context, watches bool) error {
+	switch {
+	case c.typed && watches && c.relay.upstream.check(ctx) == nil && c.relay.upstream.release() > c.relay.minor:
+		return errNewer
+	case isBuiltin(c.resource):
+		return nil
+	}
 	var list metav1.APIResourceList
 	gv := c.resource.GroupVersion()
 	if err := c.relay.upstream.get(ctx, groupVersionPath(gv), &list); err != nil && !apierrors.IsNotFound(err) {

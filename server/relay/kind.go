@@ -52,11 +52,11 @@ type filler struct {
 
 // answers reports whether a copy can answer a read as the upstream does.
 func (k *kind) answers(r read) bool {
-	if r.options.FieldSelector == nil {
-		return k.columns || !r.asTable
+	if r.asTable && !k.columns {
+		return false
 	}
 	unknown := func(r fields.Requirement) bool { return !k.fields.Has(r.Field) }
-	return (k.columns || !r.asTable) && !slices.ContainsFunc(r.options.FieldSelector.Requirements(), unknown)
+	return r.options.FieldSelector == nil || !slices.ContainsFunc(r.options.FieldSelector.Requirements(), unknown)
 }
 
 // newKind describes a resource. typed says that the Go types of built-in kinds have all fields.

@@ -56,7 +56,6 @@ type answer struct {
 	at    time.Time
 	kinds []metav1.APIResource
 	owner owner
-	err   error
 }
 
 func newUpstream(config *rest.Config, begin func(func()) bool) (*upstream, error) {
@@ -171,10 +170,11 @@ func (a *answer) stands(resource schema.GroupVersionResource) bool {
 func (u *upstream) answer(gv schema.GroupVersion, a *answer) {
 	defer close(a.done)
 	var list metav1.APIResourceList
-	if a.err = u.get(context.Background(), groupVersionPath(gv), &list); a.err == nil {
-		a.owner, a.err = u.owner(context.Background(), gv)
+	err := u.get(context.Background(), groupVersionPath(gv), &list)
+	if err == nil {
+		a.owner, err = u.owner(context.Background(), gv)
 	}
-	if a.at = time.Now(); a.err == nil {
+	if a.at = time.Now(); err == nil {
 		a.kinds = list.APIResources
 	}
 }
